@@ -1,0 +1,107 @@
+# `make` lists the targets. Needs make and Python 3.11 or newer with its venv module; the rest
+# is installed into .venv, pinned and checked by hash.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+UV ?= uv
+
+ENGINE ?= sqlite
+MINUTES ?= 2
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+# Test processes: one per core. Many tests start processes of their own, so more only adds noise.
+JOBS ?= auto
+ARGS ?=
+
+# The examples, the benchmarks and the fault runs are imported from the repository's root.
+export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test check format lint types layers generated fix coverage conformance faults \
+	bench lock clean
+
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.core ## Run the example shop with worker and scheduler, until Ctrl-C
+	$(BIN)/lamplighter dev examples.shop:app --speed 2880
+
+test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)
+	$(BIN)/python -m pytest tests -q -n $(JOBS) --dist worksteal $(ARGS)
+
+check: format lint types layers generated ## Run every check that needs no test: the five below
+
+format: $(VENV)/.dev ## Check the formatting
+	$(BIN)/ruff format --check --quiet .
+
+lint: $(VENV)/.dev ## Check style, spelling, and that clock and chance go through the runtime
+	$(BIN)/ruff check --quiet .
+	$(BIN)/python tools/seams.py
+	$(BIN)/codespell
+
+types: $(VENV)/.dev ## Check the types, strictly
+	$(BIN)/pyright src $(wildcard typing_tests)
+
+layers: $(VENV)/.dev ## Check that imports point down only
+	$(BIN)/lint-imports --no-cache --no-logo
+
+generated: $(VENV)/.dev ## Check that generated files are up to date
+	$(BIN)/python tools/state_machine.py --check
+
+fix: $(VENV)/.dev ## Format, repair what can be repaired, write generated files
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format --quiet .
+	$(BIN)/python tools/state_machine.py
+
+coverage: export COVERAGE_FILE := $(CURDIR)/.coverage
+coverage: $(VENV)/.dev ## Run the tests again, measured with their child processes; below 90 % fails
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest tests -q -n $(JOBS) --dist worksteal $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under=90
+
+conformance: $(VENV)/.dev ## Run the contract every engine must keep
+	$(BIN)/python -m pytest tests/conformance -q -n $(JOBS) --dist worksteal $(ARGS)
+
+faults: $(VENV)/.dev ## Kill workers under load and audit the store (ENGINE, MINUTES, SEED)
+	$(BIN)/python -m tests.faults --engine $(ENGINE) --minutes $(MINUTES) --seed $(SEED)
+
+bench: $(VENV)/.dev ## Measure (ENGINE; QUICK=1 for a short run; JSON=file to keep the numbers)
+	$(BIN)/python -m benchmarks --engine $(ENGINE) $(if $(QUICK),--quick) $(if $(JSON),--json $(JSON))
+
+lock: ## Pin the requirements again (needs uv; UPGRADE=1 takes the newest versions)
+	@command -v $(UV) >/dev/null || { echo "error: \`$(UV)\` not found. hint: install uv, or say UV=path/to/uv" >&2; exit 1; }
+	@for name in core build dev; do \
+		UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --universal --python-version 3.11 \
+			--generate-hashes --no-emit-index-url $(if $(UPGRADE),--upgrade) \
+			requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \
+	done
+
+clean: ## Delete everything that make has made
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples tools typing_tests -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The files .venv/.made, .core and .dev stand for what has been installed.
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "error: \`$(PYTHON)\` is not Python 3.11 or newer (it says: $$($(PYTHON) --version 2>&1 | head -n 1))." >&2; \
+		echo "hint: name another one, for example: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "error: \`$(PYTHON)\` has no working venv module." >&2; \
+		echo "hint: on Debian and Ubuntu it is the package python3-venv." >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.made requirements/build.txt requirements/core.txt pyproject.toml
+	@echo "installing Lamplighter into $(VENV)"
+	@$(PIP) --require-hashes -r requirements/build.txt -r requirements/core.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core requirements/dev.txt
+	@echo "installing the development tools into $(VENV)"
+	@$(PIP) --require-hashes -r requirements/dev.txt
+	@touch $@

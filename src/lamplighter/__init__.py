@@ -1,0 +1,45 @@
+"""Lamplighter: a distributed job scheduler. Every lamp lit, on time, once."""
+
+from lamplighter.app import App
+from lamplighter.config import Settings
+from lamplighter.context import CancelRequested, Context
+from lamplighter.handle import Handle
+from lamplighter.job import Call, Job
+from lamplighter.model import errors
+from lamplighter.model.errors import (
+    InvalidInput,
+    JobFailed,
+    KeyConflict,
+    LamplighterError,
+    ResultTimeout,
+    StoreError,
+    UnknownJob,
+    WrongState,
+)
+from lamplighter.model.job import JobRecord, Status
+from lamplighter.model.outcome import Reject, Snooze
+from lamplighter.model.retry import Retry
+
+__all__ = [
+    "App",
+    "Call",
+    "CancelRequested",
+    "Context",
+    "Handle",
+    "InvalidInput",
+    "Job",
+    "JobFailed",
+    "JobRecord",
+    "KeyConflict",
+    "LamplighterError",
+    "Reject",
+    "ResultTimeout",
+    "Retry",
+    "Settings",
+    "Snooze",
+    "Status",
+    "StoreError",
+    "UnknownJob",
+    "WrongState",
+    "errors",
+]

@@ -1,0 +1,234 @@
+"""The App: where a program says which functions are jobs, and in which store they live."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+
+from lamplighter import config, payload
+from lamplighter import options as option
+from lamplighter.client import Client
+from lamplighter.context import Context
+from lamplighter.handle import Handle
+from lamplighter.job import (
+    AsyncContextJob,
+    AsyncJob,
+    Call,
+    SyncContextJob,
+    SyncJob,
+    make_job,
+    submit_many,
+    submit_one,
+)
+from lamplighter.model.errors import InvalidArguments
+from lamplighter.model.ids import check_id
+from lamplighter.model.job import Delivery, Level
+from lamplighter.model.names import DEFAULT_QUEUE, check_name, shown
+from lamplighter.options import SubmitOptions, TypeOptions
+from lamplighter.port.store import Engine
+from lamplighter.portal import refuse_inside_loop
+from lamplighter.registry import JobType, Registry
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Story = Callable[["App"], Awaitable[None]]
+"""What ``lamplighter dev`` runs beside the worker, to show a program at work."""
+StoryT = TypeVar("StoryT", bound=Story)
+
+
+class _Decorator(Protocol):
+    """``@app.job(…)``: takes any of the four shapes of handlers."""
+
+    # The shapes overlap: a coroutine is a result too. The first that fits is meant.
+    @overload
+    def __call__(  # pyright: ignore[reportOverlappingOverload]
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncContextJob[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJob[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> SyncContextJob[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SyncJob[P, R]: ...
+
+
+class App:
+    """A program's job types and its way to the store.
+
+    ``url`` says where jobs live; without it the settings do: LAMPLIGHTER_URL, the settings file,
+    or a file `lamplighter.db` in the working folder. Nothing is opened before it is needed.
+    """
+
+    def __init__(self, url: str | None = None, *, settings: config.Settings | None = None) -> None:
+        if settings is None:
+            settings = config.load(url=url)
+        elif url is not None:
+            settings = dataclasses.replace(settings, url=url)
+        self._client = Client(settings)
+        self.stories: list[Story] = []
+        """Functions registered with ``on_dev``."""
+
+    @property
+    def settings(self) -> config.Settings:
+        """The settings in force."""
+        return self._client.settings
+
+    @property
+    def registry(self) -> Registry:
+        """The job types registered here."""
+        return self._client.registry
+
+    def configure(self, settings: config.Settings) -> None:
+        """Use other settings; another store only while none is open."""
+        self._client.configure(settings)
+
+    # ── say what a job is ────────────────────────────────────────────────────────────────────
+
+    @overload
+    def job(  # pyright: ignore[reportOverlappingOverload]
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncContextJob[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncJob[P, R]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[Context, P], R], /) -> SyncContextJob[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, R], /) -> SyncJob[P, R]: ...
+    @overload
+    def job(self, /, **options: Unpack[TypeOptions]) -> _Decorator: ...
+    def job(
+        self, function: Callable[..., Any] | None = None, /, **options: Unpack[TypeOptions]
+    ) -> Any:
+        """Make a function a job: ``@app.job`` or ``@app.job(queue="payments", timeout=30)``."""
+
+        def register(function: Callable[..., Any]) -> Any:
+            return make_job(self._client, self.registry.add(_job_type(function, options)))
+
+        return register if function is None else register(function)
+
+    def on_dev(self, story: StoryT) -> StoryT:
+        """Have ``lamplighter dev`` run this beside the worker, to show the program at work."""
+        self.stories.append(story)
+        return story
+
+    # ── submit ───────────────────────────────────────────────────────────────────────────────
+
+    async def submit(
+        self, type: str, arguments: Mapping[str, object], **options: Unpack[SubmitOptions]
+    ) -> Handle[object]:
+        """Submit a job by the name of its type, also of one whose code is elsewhere.
+
+        A type registered here checks the arguments; otherwise the worker that runs it does, and
+        queue, priority and delivery are those that its workers published.
+        """
+        checked = option.read(options)
+        client = self._client
+        if not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArguments(
+                f"the arguments {shown(arguments)} are not given by name",
+                hint='give a dict, as in {"order_id": "o-1"}',
+                value=arguments,
+            )
+        if type in client.registry:
+            known = client.registry.get(type)
+            args = known.bind((), arguments)
+            checked = checked.over(queue=known.queue, level=known.level, delivery=known.delivery)
+        else:
+            check_name("job type", type)
+            args = payload.encode_value(dict(arguments), "arguments")
+            payload.check_size(len(args), checked.metadata_size)
+            checked = await client.published(type, checked)
+        return await submit_one(client, Call[object](client.new_job(type, args, checked)))
+
+    async def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+        """Submit many calls, in batches as large as the store takes; a batch is stored whole.
+
+        All calls were checked when they were made, so nothing is stored before all are good. An
+        idempotency key used before with another body raises KeyConflict, after the other jobs
+        were stored. Submitting the same calls again stores nothing twice.
+        """
+        return await submit_many(self._client, calls)
+
+    def handle(self, job_id: str) -> Handle[object]:
+        """Take a job in hand by its id."""
+        return Handle(self._client, check_id(job_id))
+
+    # ── open and close ───────────────────────────────────────────────────────────────────────
+
+    async def engine(self) -> Engine:
+        """Give the store, opened for the running event loop."""
+        return await self._client.engine()
+
+    def adopt(self, engine: Engine) -> None:
+        """Use an engine that is open already, in the running event loop; its owner closes it."""
+        self._client.connections.adopt(engine)
+
+    async def open(self) -> Self:
+        """Open the store now, to learn now whether it can be reached."""
+        await self._client.engine()
+        return self
+
+    async def close(self) -> None:
+        """Let go of the store. Using the app again opens it again."""
+        await self._client.connections.close()
+        await asyncio.to_thread(self._client.portal.close)
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # ── the same from plain code ─────────────────────────────────────────────────────────────
+
+    def submit_sync(
+        self, type: str, arguments: Mapping[str, object], **options: Unpack[SubmitOptions]
+    ) -> Handle[object]:
+        """``submit`` for code without an event loop."""
+        return self._client.portal.run(
+            lambda: self.submit(type, arguments, **options), instead="app.submit(…)"
+        )
+
+    def submit_many_sync(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+        """``submit_many`` for code without an event loop."""
+        return self._client.portal.run(
+            lambda: self.submit_many(calls), instead="app.submit_many(…)"
+        )
+
+    def open_sync(self) -> Self:
+        """``open`` for code without an event loop."""
+        return self._client.portal.run(self.open, instead="app.open()")
+
+    def close_sync(self) -> None:
+        """``close`` for code without an event loop."""
+        refuse_inside_loop("app.close()")
+        self._client.portal.close()
+
+    def __repr__(self) -> str:
+        return f"<App with {len(self.registry)} job types>"
+
+
+def _job_type(function: Callable[..., Any], options: Mapping[str, object]) -> JobType:
+    option.check_known(options, TypeOptions.__annotations__, "a job type")
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    timeout = given.get("timeout")
+    return JobType(
+        function,
+        name=given.get("name"),
+        queue=given.get("queue", DEFAULT_QUEUE),
+        level=Level.of(given.get("priority", "normal")),
+        retry=given.get("retry"),
+        timeout=None if timeout is None else option.positive_seconds("timeout", timeout),
+        delivery=option.delivery(given.get("delivery", Delivery.AT_LEAST_ONCE)),
+    )

@@ -1,0 +1,230 @@
+"""Submitting, waiting and operating: the store's verbs as a program uses them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from lamplighter import config, payload, runtime
+from lamplighter.connection import Connections
+from lamplighter.model import ids
+from lamplighter.model.errors import (
+    InvalidSettings,
+    KeyConflict,
+    StoreBusy,
+    StoreUnreachable,
+    UnknownJob,
+    WrongState,
+)
+from lamplighter.model.job import Delivery, IdempotencyKey, JobRecord, Level, NewJob
+from lamplighter.model.lifecycle import milliseconds
+from lamplighter.model.names import DEFAULT_QUEUE, PAYLOAD_LIMIT, shown
+from lamplighter.observability import events
+from lamplighter.options import Options
+from lamplighter.port.store import FINISHED_TOPIC, Engine, JobStore, queue_topic
+from lamplighter.port.values import ChangeAnswer, Changed, SubmitAnswer, Submitted
+from lamplighter.portal import Portal
+from lamplighter.registry import Registry
+
+T = TypeVar("T")
+
+_TRIES = 5
+_FIRST_PAUSE = 0.05
+
+
+class Client:
+    """One program's way to the store; opens it when it is first needed."""
+
+    def __init__(self, settings: config.Settings) -> None:
+        self.settings = settings
+        self.registry = Registry()
+        self.connections = Connections()
+        self.portal = Portal(self.connections.close)
+        self.waiters = 0
+        """Calls that wait for a job to finish; they share the reads between them."""
+
+    def configure(self, settings: config.Settings) -> None:
+        """Use other settings; possible until the store is opened."""
+        if self.connections.used and settings.url != self.settings.url:
+            raise InvalidSettings(
+                f"the store {shown(self.settings.url)} is open already",
+                hint="configure the app before it is used, or close it first",
+                value=settings.url,
+            )
+        self.settings = settings
+
+    async def engine(self) -> Engine:
+        """Give the store, opened for the running event loop."""
+        return await self.connections.engine(self.settings.url)
+
+    async def repeatable(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call of the store, again if the store is busy or its reply was lost.
+
+        Safe because every verb may be repeated: doing it twice is doing it once.
+        """
+        deadline = runtime.monotonic() + self.settings.store_deadline
+        pause = _FIRST_PAUSE
+        for left in range(_TRIES - 1, -1, -1):
+            try:
+                return await call()
+            except (StoreBusy, StoreUnreachable):
+                wait = pause * (1 + runtime.random())
+                if not left or runtime.monotonic() + wait > deadline:
+                    raise
+            await runtime.sleep(wait)
+            pause *= 2
+        raise AssertionError
+
+    # ── submit ───────────────────────────────────────────────────────────────────────────────
+
+    def new_job(self, name: str, args: bytes, options: Options) -> NewJob:
+        """Make a job, with an id of our own: submitting it twice is submitting it once."""
+        if len(args) + options.metadata_size > PAYLOAD_LIMIT:
+            payload.check_size(len(args), options.metadata_size)
+        now = runtime.now_ms()
+        return NewJob(
+            id=ids.compose(now, 0, runtime.random_bits(ids.RANDOM_BITS)),
+            type=name,
+            args=args,
+            queue=options.queue or DEFAULT_QUEUE,
+            level=Level.NORMAL if options.level is None else options.level,
+            tenant=options.tenant,
+            delay_ms=milliseconds(options.delay / self.settings.speed) if options.delay else 0,
+            run_at_ms=None if options.run_at_ms is None else self._sped_up(options.run_at_ms, now),
+            delivery=options.delivery,
+            extras=options.extras,
+            key=None if options.key is None else _key(name, args, options),
+        )
+
+    async def published(self, name: str, options: Options) -> Options:
+        """Fill the options for a type without code here with the defaults its workers published."""
+        engine = await self.engine()
+        rows = await self.repeatable(engine.inspector.types)
+        versions = [row for row in rows if row.name == name]
+        if not versions:
+            return options
+        row = max(versions, key=lambda row: row.live_workers)
+        return options.over(
+            queue=row.queue,
+            level=Level.of(row.options.get("priority", "normal")),
+            delivery=Delivery(str(row.options.get("delivery", Delivery.AT_LEAST_ONCE))),
+        )
+
+    def _sped_up(self, run_at_ms: int, now: int) -> int:
+        if self.settings.speed == 1.0 or run_at_ms <= now:
+            return run_at_ms
+        return now + int((run_at_ms - now) / self.settings.speed)
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Store jobs, in as few writes as the engine's batches allow, and answer for each."""
+        engine = await self.engine()
+        size = engine.capabilities.max_batch
+        if len(jobs) <= size:
+            return await self._submit_batch(engine, jobs)
+        answers: list[Submitted] = []
+        for start in range(0, len(jobs), size):
+            answers += await self._submit_batch(engine, jobs[start : start + size])
+        return answers
+
+    async def _submit_batch(self, engine: Engine, jobs: Sequence[NewJob]) -> list[Submitted]:
+        tries = 0
+
+        def call() -> Awaitable[list[Submitted]]:
+            nonlocal tries
+            tries += 1
+            return engine.jobs.submit(jobs)
+
+        answers = await self.repeatable(call)
+        if tries > 1:
+            # Our own first try was stored and only its reply was lost.
+            answers = [
+                Submitted(job.id, SubmitAnswer.CREATED) if answer.id == job.id else answer
+                for job, answer in zip(jobs, answers, strict=True)
+            ]
+        await self._tell(engine, jobs, answers)
+        return answers
+
+    async def _tell(
+        self, engine: Engine, jobs: Sequence[NewJob], answers: Sequence[Submitted]
+    ) -> None:
+        """Wake who waits for work that falls due before the next regular look."""
+        soon = int(self.settings.poll * 1000)
+        until = runtime.now_ms() + soon
+        queues = {
+            job.queue
+            for job in jobs
+            if (job.delay_ms <= soon if job.run_at_ms is None else job.run_at_ms <= until)
+        }
+        for queue in queues:
+            await engine.wakeup.notify(queue_topic(queue))
+        if events.listened():
+            created = sum(answer.answer is SubmitAnswer.CREATED for answer in answers)
+            events.emit(events.JOB_SUBMITTED, count=len(jobs), created=created)
+
+    # ── operate ──────────────────────────────────────────────────────────────────────────────
+
+    async def record(self, job_id: str) -> JobRecord:
+        """Read everything about a job, or raise UnknownJob."""
+        engine = await self.engine()
+        found = await self.repeatable(lambda: engine.inspector.job(job_id))
+        return unknown(job_id) if found is None else found
+
+    async def change(
+        self, verb: str, change: Callable[[JobStore], Awaitable[list[Changed]]], job_id: str
+    ) -> ChangeAnswer:
+        """Do one operator's verb to one job, and wake who may care."""
+        engine = await self.engine()
+        changed = (await self.repeatable(lambda: change(engine.jobs)))[0]
+        if changed.answer is ChangeAnswer.UNKNOWN:
+            unknown(job_id)
+        if changed.answer is ChangeAnswer.CONFLICT:
+            state = changed.state.value if changed.state else "gone"
+            raise WrongState(
+                f"cannot {verb} job `{job_id}`: it is {state}",
+                hint=_REMEDIES.get(verb, "look at `await handle.status()` first"),
+                value=state,
+            )
+        if verb == "cancel":
+            events.emit(events.JOB_CANCELLED, job_id=job_id, answer=changed.answer)
+            await engine.wakeup.notify(FINISHED_TOPIC)
+        else:
+            record = await self.record(job_id)
+            await engine.wakeup.notify(queue_topic(record.job.queue))
+        return changed.answer
+
+
+_REMEDIES = {
+    "cancel": "only a job that has not ended can be cancelled",
+    "hold": "only a job that has not ended can be held",
+    "unhold": "only a job that has not ended can be held and unheld",
+    "retry": "only a waiting job can be made due now, and only a dead one run again; "
+    "`await handle.replay()` runs any job that has ended again",
+    "replay": "only a job that has ended can be run again; cancel it first, or wait",
+}
+
+
+def raise_conflict(job: NewJob, answer: Submitted) -> None:
+    """Raise if the key of a submission was used before with another body."""
+    if answer.answer is SubmitAnswer.CONFLICT and job.key is not None:
+        raise KeyConflict(
+            f"the idempotency key {shown(job.key.key)} of tenant {shown(job.tenant)} belongs to "
+            f"job `{answer.id}`, which was submitted with another type, arguments or options",
+            hint="use another key for another job; for the same job repeat exactly the same call",
+            value=job.key.key,
+        )
+
+
+def unknown(job_id: str) -> JobRecord:
+    """Raise: there is no such job."""
+    raise UnknownJob(
+        f"no job `{job_id}` is in the store",
+        hint="check the id and the address of the store; jobs that ended are removed after the "
+        "time set by keep_finished and keep_dead",
+        value=job_id,
+    )
+
+
+def _key(name: str, args: bytes, options: Options) -> IdempotencyKey:
+    body = hashlib.sha256(b"\n".join((name.encode(), payload.canonical(args), options.given)))
+    return IdempotencyKey(key=options.key or "", body=body.hexdigest())

@@ -1,0 +1,174 @@
+"""One frozen Settings: file < environment < argument.
+
+The file is `lamplighter.toml` in the working folder, or what LAMPLIGHTER_CONFIG names. Each field
+is also LAMPLIGHTER_<FIELD>; the url, which may hold a password, also LAMPLIGHTER_URL_FILE.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lamplighter.model.errors import InvalidSettings
+from lamplighter.model.names import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = "LAMPLIGHTER_"
+SECRETS = frozenset({"url"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set for a process. Times are in seconds."""
+
+    url: str = "sqlite:///lamplighter.db"
+    """Address of the store."""
+    lease: float = 30.0
+    """How long a claim holds without being renewed."""
+    poll: float = 1.0
+    """Longest sleep of an idle worker between two looks at the store."""
+    grace: float = 30.0
+    """Time that running jobs get after the first SIGTERM."""
+    short_grace: float = 3.0
+    """Time that running jobs get after the second SIGTERM."""
+    timeout: float = 3600.0
+    """Time a handler has, unless its type or submission says otherwise."""
+    hard_after: float = 10.0
+    """Time between a handler's timeout and the end of its process."""
+    children: int = 0
+    """Child processes of a worker; 0 means the number of cores, at most 4."""
+    slots: int = 50
+    """Jobs one child runs at once."""
+    beat: float = 5.0
+    """Time between two signs of life of a worker."""
+    keep_finished: float = 7 * 86_400.0
+    """How long succeeded and cancelled jobs are kept."""
+    keep_finished_count: int = 1_000_000
+    """How many of them are kept at most."""
+    keep_dead: float = 30 * 86_400.0
+    """How long dead jobs are kept."""
+    keep_keys: float = 7 * 86_400.0
+    """How long idempotency keys are kept after their job is gone."""
+    store_deadline: float = 30.0
+    """How long one call of the store may take before it counts as failed."""
+    speed: float = 1.0
+    """Divides every delay and retry pause; for demonstrations only."""
+
+
+_BOUNDS: Mapping[str, tuple[float, float]] = {
+    "lease": (1.0, 3600.0),
+    "poll": (0.01, 60.0),
+    "grace": (0.0, 86_400.0),
+    "short_grace": (0.0, 86_400.0),
+    "timeout": (0.001, 366 * 86_400.0),
+    "hard_after": (0.1, 86_400.0),
+    "children": (0, 256),
+    "slots": (1, 10_000),
+    "beat": (0.1, 10.0),
+    "keep_finished": (900.0, 3650 * 86_400.0),
+    "keep_finished_count": (0, 10**12),
+    "keep_dead": (900.0, 3650 * 86_400.0),
+    "keep_keys": (7 * 86_400.0, 3650 * 86_400.0),
+    "store_deadline": (1.0, 3600.0),
+    "speed": (0.001, 1_000_000.0),
+}
+
+
+def load(environment: Mapping[str, str] | None = None, **arguments: object) -> Settings:
+    """Read settings from all places; arguments that are None do not count."""
+    env = os.environ if environment is None else environment
+    values: dict[str, Any] = {}
+    for source, found in (
+        _from_file(env),
+        _from_environment(env),
+        ("the argument", {k: v for k, v in arguments.items() if v is not None}),
+    ):
+        for name, value in found.items():
+            values[name] = _checked(source, name, value)
+    return Settings(**values)
+
+
+def _from_file(env: Mapping[str, str]) -> tuple[str, dict[str, object]]:
+    named = env.get(PREFIX + "CONFIG")
+    path = Path(named or "lamplighter.toml")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if named is None:
+            return str(path), {}
+        raise InvalidSettings(
+            f"the settings file {shown(named)} named by {PREFIX}CONFIG does not exist",
+            hint=f"create it, or unset {PREFIX}CONFIG",
+            value=named,
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSettings(
+            f"the settings file {shown(str(path))} cannot be read: {error}",
+            hint="give a readable UTF-8 TOML file",
+            value=str(path),
+        ) from error
+    try:
+        return str(path), tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSettings(
+            f"the settings file {shown(str(path))} is not TOML: {error}",
+            hint='write lines like `lease = 30` or `url = "sqlite:///jobs.db"`',
+            value=str(path),
+        ) from error
+
+
+def _from_environment(env: Mapping[str, str]) -> tuple[str, dict[str, object]]:
+    found: dict[str, object] = {}
+    for field in dataclasses.fields(Settings):
+        name = PREFIX + field.name.upper()
+        if name in env:
+            found[field.name] = env[name]
+        if field.name in SECRETS and (named := env.get(name + "_FILE")):
+            try:
+                found[field.name] = Path(named).read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise InvalidSettings(
+                    f"{name}_FILE names {shown(named)}, which cannot be read: {error}",
+                    hint="mount the secret there, or unset the variable",
+                    value=named,
+                ) from error
+    return "the environment", found
+
+
+def _checked(source: str, name: str, value: object) -> object:
+    fields = {field.name: field for field in dataclasses.fields(Settings)}
+    if name not in fields:
+        raise InvalidSettings(
+            f"unknown setting {shown(name)} in {source}",
+            hint=f"known settings: {', '.join(sorted(fields))}",
+            value=name,
+        )
+    kind = type(fields[name].default)
+    if kind is str:
+        return str(value)
+    if isinstance(value, bool):
+        raise _bad(source, name, value)
+    try:
+        number = kind(value)  # pyright: ignore[reportUnknownVariableType]
+    except (TypeError, ValueError):
+        raise _bad(source, name, value) from None
+    low, high = _BOUNDS[name]
+    if not math.isfinite(number) or not low <= number <= high:
+        raise _bad(source, name, value)
+    return number  # pyright: ignore[reportUnknownVariableType]
+
+
+def _bad(source: str, name: str, value: object) -> InvalidSettings:
+    low, high = _BOUNDS[name]
+    return InvalidSettings(
+        f"the setting `{name}` in {source} is {shown(value)}",
+        hint=f"give a number between {low:g} and {high:g}",
+        value=value,
+    )

@@ -1,0 +1,112 @@
+"""Give the jobs of vanished workers back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lamplighter import runtime
+from lamplighter.config import Settings
+from lamplighter.model import lifecycle
+from lamplighter.model.errors import StoreError
+from lamplighter.model.job import TERMINAL, JobState
+from lamplighter.model.lifecycle import Settlement
+from lamplighter.model.outcome import AbandonCause, Abandoned
+from lamplighter.observability import events
+from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
+from lamplighter.port.values import Expired, SettleAnswer, Settled
+from lamplighter.service import Service
+
+BATCH = 500
+LONGEST_INTERVAL = 1.0
+
+_LOST = Abandoned(AbandonCause.WORKER_LOST)
+
+
+class Rescuer(Service):
+    """Find claims whose lease has ended and settle them as abandoned.
+
+    Runs on every node. What it writes is guarded by the fence and by "still expired", so two
+    rescuers, or one that acts on old news, change nothing that was renewed or settled meanwhile.
+    """
+
+    name = "rescue"
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        super().__init__()
+        self._engine = engine
+        self._lease = settings.lease
+        self._interval = min(LONGEST_INTERVAL, settings.lease / 4)
+        self._last_ms: int | None = None
+        self._not_before = 0.0
+
+    async def step(self) -> float:
+        """Rescue one batch; the next follows at once while batches are full."""
+        pause = self._pause_after_jump()
+        if pause > 0:
+            return min(pause, self._interval)
+        expired = await self._engine.jobs.rescue(limit=BATCH)
+        if not expired:
+            return self._interval
+        settled = await self._settle(self._decided(expired))
+        await self._tell(expired, settled)
+        # A full batch of which nothing could be settled would only come back the same.
+        moved = any(answer.answer is SettleAnswer.DONE for answer in settled)
+        return 0.0 if len(expired) >= BATCH and moved else self._interval
+
+    def _pause_after_jump(self) -> float:
+        """Seconds to wait, because the clock made leases look old that nobody could renew.
+
+        Whether the clock was set, the machine slept or this process was stopped: a step that
+        comes a lease later than planned says nothing about the workers, who were perhaps stopped
+        too. They get one lease to renew.
+        """
+        now_ms, last_ms = runtime.now_ms(), self._last_ms
+        self._last_ms = now_ms
+        if last_ms is not None:
+            late = (now_ms - last_ms) / 1000 - LONGEST_INTERVAL
+            if late > self._lease:
+                self._not_before = runtime.boottime() + self._lease
+                events.emit(events.CLOCK_JUMPED, seconds=late)
+        return self._not_before - runtime.boottime()
+
+    def _decided(self, expired: Sequence[Expired]) -> list[Settlement]:
+        decided: list[Settlement] = []
+        for found in expired:
+            try:
+                decided.append(lifecycle.settle(found.claim, _LOST, only_if_expired=True))
+            except Exception as error:  # noqa: BLE001 - one broken row must not hide the others
+                self._complain(found.claim.job.id, error)
+        return decided
+
+    async def _settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        try:
+            return await self._engine.jobs.settle(settlements)
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 - find the row that cannot be written, keep the others
+            settled: list[Settled] = []
+            for settlement in settlements:
+                try:
+                    settled += await self._engine.jobs.settle([settlement])
+                except StoreError:
+                    raise
+                except Exception as error:  # noqa: BLE001
+                    self._complain(settlement.id, error)
+            return settled
+
+    def _complain(self, job_id: str, error: Exception) -> None:
+        events.emit(
+            events.SERVICE_ERROR, service=self.name, error=error, expected=False, job_id=job_id
+        )
+
+    async def _tell(self, expired: Sequence[Expired], settled: Sequence[Settled]) -> None:
+        queues = {found.claim.job.id: found.claim.job.queue for found in expired}
+        done = [answer for answer in settled if answer.answer is SettleAnswer.DONE]
+        if not done:
+            return
+        events.emit(events.JOB_RESCUED, count=len(done))
+        back = {queues[answer.id] for answer in done if answer.state is JobState.WAITING}
+        for queue in sorted(back):
+            await self._engine.wakeup.notify(queue_topic(queue))
+        if any(answer.state in TERMINAL for answer in done):
+            await self._engine.wakeup.notify(FINISHED_TOPIC)

@@ -1,0 +1,194 @@
+"""The file: where it is, whether it is ours, how a connection to it is set up."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite import faults
+from lamplighter.model.errors import (
+    InvalidUrl,
+    StoreForeign,
+    StoreNewer,
+    StoreOlder,
+    StoreReadOnly,
+    StoreUnreachable,
+)
+from lamplighter.model.names import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+APPLICATION_ID = 0x4C414D50  # "LAMP"
+MINIMUM_SQLITE = (3, 37, 0)
+_BUSY_MS = 5_000
+_NETWORK = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs", "afs", "lustre")
+
+
+def path_of(url: str) -> Path:
+    """Give the file an sqlite url names: `sqlite:///relative.db` or `sqlite:////absolute.db`."""
+    prefix = "sqlite:///"
+    text = url[len(prefix) :] if url.startswith(prefix) else ""
+    if not text or "?" in text or "\x00" in text or text.startswith(":memory:"):
+        raise InvalidUrl(
+            f"{shown(url)} does not name a database file",
+            hint="write sqlite:///jobs.db for a file here, sqlite:////var/lib/jobs.db for one there",
+            value=url,
+        )
+    return Path(text).absolute()
+
+
+def check_place(path: Path) -> None:
+    """Refuse places where SQLite's locks do not work or nothing can be written."""
+    if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
+        raise StoreUnreachable(
+            f"this Python brings SQLite {sqlite3.sqlite_version}; 3.37 or newer is needed",
+            hint="use a newer Python build",
+            value=sqlite3.sqlite_version,
+        )
+    if not path.parent.is_dir():
+        raise StoreUnreachable(
+            f"the folder `{path.parent}` for the database `{path.name}` does not exist",
+            hint=f"create it: mkdir -p {path.parent}",
+            value=str(path),
+        )
+    if path.is_dir():
+        raise StoreUnreachable(
+            f"`{path}` is a folder, not a database file",
+            hint="name a file inside it",
+            value=str(path),
+        )
+    kind = _file_system(path.parent)
+    if kind.startswith(_NETWORK):
+        raise StoreUnreachable(
+            f"`{path}` lies on a network file system ({kind}), where file locks cannot be trusted",
+            hint="use a local disk, or PostgreSQL for several machines",
+            value=str(path),
+        )
+    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise StoreReadOnly(
+            f"the database `{path}` cannot be written",
+            hint="make the file and its folder writable for this user",
+            value=str(path),
+        )
+
+
+def _file_system(folder: Path) -> str:
+    """Name the type of file system under a folder, as far as the system says."""
+    try:
+        lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    best, kind = "", ""
+    where = str(folder.resolve())
+    for line in lines:
+        _, mount, name, *_ = line.split(" ")
+        mount = mount.replace("\\040", " ")
+        inside = where == mount or where.startswith(mount.rstrip("/") + "/")
+        if inside and len(mount) >= len(best):
+            best, kind = mount, name
+    return kind
+
+
+def open_connection(
+    path: Path, clock_ms: Callable[[], int], *, writer: bool
+) -> sqlite3.Connection:
+    """Open one connection, set up for writing or for reading only."""
+    try:
+        connection = sqlite3.connect(
+            path,
+            timeout=_BUSY_MS / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            connection.create_function("now_ms", 0, clock_ms)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute("PRAGMA cache_size = -32768")
+            connection.execute("PRAGMA wal_autocheckpoint = 20000")  # a safety net: see writer.py
+            connection.execute(f"PRAGMA journal_size_limit = {4 * 1024 * 1024}")
+            if not writer:
+                connection.execute("PRAGMA query_only = 1")
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise faults.explain(error, path) from error
+    return connection
+
+
+def migrations() -> list[str]:
+    """All migrations in order; their number is the version of the store."""
+    folder = resources.files("lamplighter.engines.sqlite").joinpath("migrations")
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return [folder.joinpath(name).read_text(encoding="utf-8") for name in names]
+
+
+def prepare(path: Path, clock_ms: Callable[[], int], *, migrate: bool) -> tuple[int, int]:
+    """Check that the file is ours and of this version; fill an empty one, migrate if asked.
+
+    Gives the version before and after. Runs in one exclusive transaction, so that two processes
+    that start together do not both create the tables.
+    """
+    steps = migrations()
+    with closing(open_connection(path, clock_ms, writer=True)) as connection:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            before = _version(connection, path)
+            if before > len(steps):
+                raise StoreNewer(
+                    f"the database `{path}` has version {before}; "
+                    f"this program knows versions up to {len(steps)}",
+                    hint="update lamplighter on this machine",
+                    value=str(path),
+                )
+            if 0 < before < len(steps) and not migrate:
+                raise StoreOlder(
+                    f"the database `{path}` has version {before}; "
+                    f"this program needs version {len(steps)}",
+                    hint=f"run: lamplighter migrate --url sqlite:///{path}",
+                    value=str(path),
+                )
+            for step in steps[before:]:
+                for statement in split_script(step):
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {len(steps)}")
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise faults.explain(error, path) from error
+        return before, len(steps)
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    owner = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    empty = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    if empty:
+        return 0
+    if owner != APPLICATION_ID:
+        raise StoreForeign(
+            f"the database `{path}` belongs to another program",
+            hint="name another file in the url, for instance sqlite:///lamplighter.db",
+            value=str(path),
+        )
+    return int(version)
+
+
+def split_script(text: str) -> list[str]:
+    """Split a migration into statements; `executescript` would commit on its own."""
+    statements: list[str] = []
+    buffer = ""
+    for line in text.splitlines():
+        buffer += line + "\n"
+        if sqlite3.complete_statement(buffer):
+            statements.append(buffer)
+            buffer = ""
+    return [s for s in statements if s.strip()]

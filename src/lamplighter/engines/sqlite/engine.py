@@ -1,0 +1,272 @@
+"""Puts the parts together: the engine for `sqlite:///`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from lamplighter.engines.sqlite import database
+from lamplighter.engines.sqlite.reader import Reader
+from lamplighter.engines.sqlite.verbs import inspect, membership, rescue
+from lamplighter.engines.sqlite.verbs import settings as operators
+from lamplighter.engines.sqlite.verbs.cancel import cancel
+from lamplighter.engines.sqlite.verbs.claim import claim
+from lamplighter.engines.sqlite.verbs.explain import explain
+from lamplighter.engines.sqlite.verbs.hold import hold
+from lamplighter.engines.sqlite.verbs.prune import prune
+from lamplighter.engines.sqlite.verbs.purge import purge
+from lamplighter.engines.sqlite.verbs.renew import renew
+from lamplighter.engines.sqlite.verbs.replay import replay
+from lamplighter.engines.sqlite.verbs.retry import retry
+from lamplighter.engines.sqlite.verbs.settle import settle
+from lamplighter.engines.sqlite.verbs.submit import submit
+from lamplighter.engines.sqlite.verbs.unhold import unhold
+from lamplighter.engines.sqlite.wakeup import SqliteWakeup
+from lamplighter.engines.sqlite.writer import Writer
+from lamplighter.model.errors import InvalidInput, StoreClosed
+from lamplighter.port.capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
+    from lamplighter.model.lifecycle import Settlement
+    from lamplighter.port.values import (
+        Beat,
+        Changed,
+        Claimed,
+        ClaimRequest,
+        DeadGroup,
+        Expired,
+        Explanation,
+        JobFilter,
+        JobPage,
+        NewWorker,
+        Pruned,
+        QueueInfo,
+        QueueSettings,
+        Renewal,
+        Renewed,
+        Retention,
+        Settled,
+        Submitted,
+        TenantInfo,
+        TenantSettings,
+        TypeRow,
+        TypeSettings,
+        WorkerInfo,
+    )
+
+T = TypeVar("T")
+
+CAPABILITIES = Capabilities(
+    name="sqlite",
+    many_machines=False,
+    push_wakeup=True,
+    durable_submit=True,
+    loss_window="none, unless the disk lies about having written (WAL, synchronous=FULL)",
+    max_batch=10_000,
+)
+
+
+class SqliteEngine:
+    """The embedded engine."""
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, url: str, clock_ms: Callable[[], int], deadline: float) -> None:
+        self._path = database.path_of(url)
+        self._clock_ms = clock_ms
+        self._deadline = deadline
+        # The parts exist only between open and close; using them before says so.
+        self._closed = cast("Any", _Closed(str(self._path)))
+        self.jobs: SqliteJobs = self._closed
+        self.membership: SqliteMembership = self._closed
+        self.settings: SqliteSettings = self._closed
+        self.inspector: SqliteInspector = self._closed
+        self.wakeup: SqliteWakeup = self._closed
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
+
+    async def open(self) -> None:
+        if self._writer is not None:
+            return
+        database.check_place(self._path)
+        database.prepare(self._path, self._clock_ms, migrate=False)
+        writer = self._writer = Writer(self._path, self._clock_ms, self._deadline)
+        reader = self._reader = Reader(self._path, self._clock_ms)
+        self.jobs = SqliteJobs(writer, reader)
+        self.membership = SqliteMembership(writer)
+        self.settings = SqliteSettings(writer)
+        self.inspector = SqliteInspector(reader)
+        self.wakeup = SqliteWakeup(self._path, reader.data_version)
+
+    async def close(self) -> None:
+        writer, reader, self._writer, self._reader = self._writer, self._reader, None, None
+        if writer is None or reader is None:
+            return
+        self.wakeup.close()
+        await writer.close()
+        await reader.close()
+
+    async def migrate(self) -> tuple[int, int]:
+        database.check_place(self._path)
+        return database.prepare(self._path, self._clock_ms, migrate=True)
+
+
+class _Closed:
+    """Stands where the parts of an engine will be."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        raise StoreClosed(
+            f"the store `{self._path}` is not open", hint="call `await engine.open()` first"
+        )
+
+
+class SqliteJobs:
+    """The verbs that move jobs."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        if not jobs:
+            return []
+        return await self._writer.run(partial(submit, jobs=_bounded(jobs)))
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        return await self._writer.run(partial(claim, request=request))
+
+    async def renew(self, leases: Sequence[Renewal], lease_ms: int) -> list[Renewed]:
+        if not leases:
+            return []
+        return await self._writer.run(partial(renew, leases=_bounded(leases), lease_ms=lease_ms))
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        if not settlements:
+            return []
+        return await self._writer.run(partial(settle, settlements=_bounded(settlements)))
+
+    async def rescue(self, limit: int) -> list[Expired]:
+        if await self._reader.run(rescue.clock_went_back):
+            await self._writer.run(rescue.cut_leases)
+        return await self._reader.run(partial(rescue.rescue, limit=limit))
+
+    async def claims_of(self, worker: str) -> list[Claim]:
+        return await self._reader.run(partial(rescue.claims_of, worker=worker))
+
+    async def cancel(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._writer.run(partial(cancel, ids=_bounded(ids), by=by, reason=reason))
+
+    async def hold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._writer.run(partial(hold, ids=_bounded(ids), by=by, reason=reason))
+
+    async def unhold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._writer.run(partial(unhold, ids=_bounded(ids), by=by, reason=reason))
+
+    async def retry(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._writer.run(partial(retry, ids=_bounded(ids), by=by, reason=reason))
+
+    async def replay(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._writer.run(partial(replay, ids=_bounded(ids), by=by, reason=reason))
+
+    async def purge(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._writer.run(partial(purge, ids=_bounded(ids), by=by, reason=reason))
+
+    async def prune(self, retention: Retention, limit: int) -> Pruned:
+        return await self._writer.run(partial(prune, retention=retention, limit=limit))
+
+
+class SqliteMembership:
+    """Who is alive."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    async def join(self, worker: NewWorker) -> Beat:
+        return await self._writer.run(partial(membership.join, worker=worker))
+
+    async def beat(self, worker: str, running: int) -> Beat:
+        return await self._writer.run(partial(membership.beat, worker=worker, running=running))
+
+    async def leave(self, worker: str) -> None:
+        await self._writer.run(partial(membership.leave, worker=worker))
+
+    async def lead(self, role: str, holder: str, term_ms: int) -> bool:
+        work = partial(membership.lead, role=role, holder=holder, term_ms=term_ms)
+        return await self._writer.run(work)
+
+
+class SqliteSettings:
+    """What operators set."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    async def put_queue(
+        self, name: str, settings: QueueSettings, *, by: str, reason: str
+    ) -> None:
+        work = partial(operators.put_queue, name=name, settings=settings, by=by, reason=reason)
+        await self._writer.run(work)
+
+    async def put_tenant(
+        self, name: str, settings: TenantSettings, *, by: str, reason: str
+    ) -> None:
+        work = partial(operators.put_tenant, name=name, settings=settings, by=by, reason=reason)
+        await self._writer.run(work)
+
+    async def put_type(self, name: str, settings: TypeSettings, *, by: str, reason: str) -> None:
+        work = partial(operators.put_type, name=name, settings=settings, by=by, reason=reason)
+        await self._writer.run(work)
+
+
+class SqliteInspector:
+    """Reads."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def job(self, job_id: str) -> JobRecord | None:
+        return await self._reader.run(partial(inspect.job, job_id=job_id))
+
+    async def jobs(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> JobPage:
+        work = partial(inspect.jobs, which=which, limit=limit, cursor=cursor)
+        return await self._reader.run(work)
+
+    async def explain(self, job_id: str) -> Explanation | None:
+        return await self._reader.run(partial(explain, job_id=job_id))
+
+    async def counts(self) -> dict[str, int]:
+        return await self._reader.run(inspect.counts)
+
+    async def queues(self) -> list[QueueInfo]:
+        return await self._reader.run(inspect.queues)
+
+    async def tenants(self) -> list[TenantInfo]:
+        return await self._reader.run(inspect.tenants)
+
+    async def types(self) -> list[TypeRow]:
+        return await self._reader.run(inspect.types)
+
+    async def workers(self) -> list[WorkerInfo]:
+        return await self._reader.run(inspect.workers)
+
+    async def attempts(self, job_id: str) -> list[Attempt]:
+        return await self._reader.run(partial(inspect.attempts, job_id=job_id))
+
+    async def dead_groups(self, which: JobFilter) -> list[DeadGroup]:
+        return await self._reader.run(partial(inspect.dead_groups, which=which))
+
+
+def _bounded(items: Sequence[T]) -> Sequence[T]:
+    if len(items) > CAPABILITIES.max_batch:
+        raise InvalidInput(
+            f"{len(items)} items in one call, the limit is {CAPABILITIES.max_batch}",
+            hint=f"split the call into batches of at most {CAPABILITIES.max_batch}",
+            value=len(items),
+        )
+    return items

@@ -1,0 +1,153 @@
+-- claim: hand out due jobs in the order of model/stride.py. Runs behind the one write lock, so what
+-- is read here cannot change before it is written.
+
+-- name: repeated
+-- in: nonce
+SELECT 1 FROM request WHERE nonce = :nonce;
+
+-- name: still_running
+-- The jobs of a repeated request. Index: job_running (whole, it is small).
+-- in: nonce
+SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
+       generation, cost, schedule, lease, nonce, worker, handout, lane
+FROM job
+WHERE state = 'running' AND nonce = :nonce
+ORDER BY handout;
+
+-- name: note_request
+-- in: nonce, now
+INSERT INTO request (nonce, at) VALUES (:nonce, :now) ON CONFLICT DO NOTHING;
+
+-- name: queue
+-- in: queue
+SELECT handouts, max_wait FROM queue WHERE name = :queue;
+
+-- name: clock
+-- in: band
+SELECT clock FROM band WHERE id = :band;
+
+-- name: rested
+-- Lanes of a band with sleepers whose time has come. Index: turn_asleep, one look a lane.
+-- in: lanes, now
+SELECT lane.value
+FROM json_each(:lanes) AS lane
+WHERE EXISTS (
+    SELECT 1 FROM turn INDEXED BY turn_asleep
+    WHERE turn.lane = lane.value AND turn.awake = 0 AND turn.due <= :now
+);
+
+-- name: asleep
+-- Sleepers of a lane whose time has come, earliest first. Index: turn_asleep.
+-- in: lane, now, limit
+SELECT due, seq, lane, tenant
+FROM turn INDEXED BY turn_asleep
+WHERE lane = :lane AND awake = 0 AND due <= :now
+ORDER BY due, seq
+LIMIT :limit;
+
+-- name: wake
+-- in: lane, tenant, band
+UPDATE turn
+SET awake = 1,
+    time = max(
+        coalesce((SELECT time FROM share WHERE band = :band AND tenant = turn.tenant), 0),
+        (SELECT clock FROM band WHERE id = :band)
+    )
+WHERE lane = :lane AND tenant = :tenant;
+
+-- name: in_line
+-- A page of a lane's awake turns in line, after a place. Index: turn_in_line.
+-- in: lane, band, time, tenant, limit
+SELECT turn.tenant,
+       turn.time,
+       turn.due,
+       turn.seq,
+       coalesce(share.time, 0),
+       coalesce(tenant.weight, 1)
+FROM turn INDEXED BY turn_in_line
+LEFT JOIN share ON share.band = :band AND share.tenant = turn.tenant
+LEFT JOIN tenant ON tenant.name = turn.tenant
+WHERE turn.lane = :lane
+  AND turn.awake = 1
+  AND (turn.time, turn.tenant) > (:time, :tenant)
+ORDER BY turn.time, turn.tenant
+LIMIT :limit;
+
+-- name: longest
+-- The awake turns of a lane by how long their head has been due. Index: turn_longest.
+-- in: lane, band, before, limit
+SELECT turn.tenant,
+       turn.time,
+       turn.due,
+       turn.seq,
+       coalesce(share.time, 0),
+       coalesce(tenant.weight, 1)
+FROM turn INDEXED BY turn_longest
+LEFT JOIN share ON share.band = :band AND share.tenant = turn.tenant
+LEFT JOIN tenant ON tenant.name = turn.tenant
+WHERE turn.lane = :lane AND turn.awake = 1 AND turn.due < :before
+ORDER BY turn.due, turn.seq
+LIMIT :limit;
+
+-- name: waiting
+-- The next jobs of a turn, after a place. Index: job_waiting.
+-- in: lane, tenant, due, seq, limit
+SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
+       generation, cost, schedule, lease
+FROM job INDEXED BY job_waiting
+WHERE lane = :lane
+  AND tenant = :tenant
+  AND state = 'waiting'
+  AND hold IS NULL
+  AND (due, seq) > (:due, :seq)
+ORDER BY due, seq
+LIMIT :limit;
+
+-- name: run
+-- in: lease, nonce, worker, handout, now, expires, lease_ms, seq
+UPDATE job
+SET state = 'running',
+    lease = :lease,
+    nonce = :nonce,
+    worker = :worker,
+    handout = :handout,
+    claimed = :now,
+    expires = :expires,
+    lease_ms = :lease_ms
+WHERE seq = :seq AND state = 'waiting' AND hold IS NULL;
+
+-- name: turn
+-- in: awake, time, due, seq, lane, tenant
+UPDATE turn
+SET awake = :awake, time = :time, due = :due, seq = :seq
+WHERE lane = :lane AND tenant = :tenant;
+
+-- name: turn_done
+-- in: lane, tenant
+DELETE FROM turn WHERE lane = :lane AND tenant = :tenant;
+
+-- name: share
+-- in: band, tenant, time
+INSERT INTO share (band, tenant, time) VALUES (:band, :tenant, :time)
+ON CONFLICT (band, tenant) DO UPDATE SET time = excluded.time;
+
+-- name: set_clock
+-- in: clock, band
+UPDATE band SET clock = :clock WHERE id = :band;
+
+-- name: set_handouts
+-- in: handouts, queue
+UPDATE queue SET handouts = :handouts WHERE name = :queue;
+
+-- name: next_due
+-- When does something asked for fall due? Indexes: turn_longest, turn_asleep, one look each a lane.
+-- in: lanes
+SELECT min(min(
+    coalesce((SELECT turn.due FROM turn INDEXED BY turn_longest
+              WHERE turn.lane = lane.value AND turn.awake = 1
+              ORDER BY turn.due LIMIT 1), 9000000000000000),
+    coalesce((SELECT turn.due FROM turn INDEXED BY turn_asleep
+              WHERE turn.lane = lane.value AND turn.awake = 0
+              ORDER BY turn.due LIMIT 1), 9000000000000000)
+))
+FROM json_each(:lanes) AS lane;

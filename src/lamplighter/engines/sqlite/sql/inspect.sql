@@ -1,0 +1,158 @@
+-- Reads for people and programs that look. Nothing here changes anything.
+
+-- name: job
+-- in: id
+SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
+       generation, cost, schedule, lease, nonce, worker, handout, lane, state, hold, cancel,
+       claimed, expires, finished, reason, result, result_note, error
+FROM job
+WHERE id = :id;
+
+-- name: jobs
+-- A stretch of jobs, newest first; the filter is applied to at most that many.
+-- in: before, limit
+SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
+       generation, cost, schedule, lease, nonce, worker, handout, lane, state, hold, cancel,
+       claimed, expires, finished, reason, result, result_note, error
+FROM job
+WHERE seq < :before
+ORDER BY seq DESC
+LIMIT :limit;
+
+-- name: dead
+-- Dead letters, newest first. Index: job_dead.
+-- in: finished, seq, limit
+SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
+       generation, cost, schedule, lease, nonce, worker, handout, lane, state, hold, cancel,
+       claimed, expires, finished, reason, result, result_note, error
+FROM job INDEXED BY job_dead
+WHERE state = 'dead' AND (finished, seq) < (:finished, :seq)
+ORDER BY finished DESC, seq DESC
+LIMIT :limit;
+
+-- name: counts
+-- Jobs per state, each exact up to a limit. Each part is served by its own partial index.
+-- in: limit
+SELECT 'blocked', count(*) FROM (SELECT 1 FROM job INDEXED BY job_blocked
+    WHERE state = 'blocked' LIMIT :limit)
+UNION ALL
+SELECT 'waiting', count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting
+    WHERE state = 'waiting' AND hold IS NULL LIMIT :limit)
+UNION ALL
+SELECT 'waiting', count(*) FROM (SELECT 1 FROM job INDEXED BY job_held
+    WHERE state = 'waiting' AND hold IS NOT NULL LIMIT :limit)
+UNION ALL
+SELECT 'running', count(*) FROM (SELECT 1 FROM job INDEXED BY job_running
+    WHERE state = 'running' LIMIT :limit)
+UNION ALL
+SELECT 'succeeded', count(*) FROM (SELECT 1 FROM job INDEXED BY job_succeeded
+    WHERE state = 'succeeded' LIMIT :limit)
+UNION ALL
+SELECT 'dead', count(*) FROM (SELECT 1 FROM job INDEXED BY job_dead
+    WHERE state = 'dead' LIMIT :limit)
+UNION ALL
+SELECT 'cancelled', count(*) FROM (SELECT 1 FROM job INDEXED BY job_cancelled
+    WHERE state = 'cancelled' LIMIT :limit)
+UNION ALL
+SELECT 'expired', count(*) FROM (SELECT 1 FROM job INDEXED BY job_expired
+    WHERE state = 'expired' LIMIT :limit);
+
+-- name: queues
+SELECT name, handouts, max_wait, hold FROM queue ORDER BY name;
+
+-- name: running_lanes
+SELECT lane, count(*) FROM job INDEXED BY job_running WHERE state = 'running' GROUP BY lane;
+
+-- name: running_tenants
+SELECT tenant, count(*) FROM job INDEXED BY job_running WHERE state = 'running' GROUP BY tenant;
+
+-- name: waiting_in_lane
+-- Waiting jobs of a lane, due and not due. Index: job_waiting.
+-- in: lane, now, limit
+SELECT sum(due <= :now), sum(due > :now)
+FROM (
+    SELECT due FROM job INDEXED BY job_waiting
+    WHERE lane = :lane AND state = 'waiting' AND hold IS NULL
+    LIMIT :limit
+);
+
+-- name: oldest_due
+-- in: lane, now
+SELECT min(due) FROM turn WHERE lane = :lane AND due <= :now AND awake IN (0, 1);
+
+-- name: tenants
+-- in: limit
+SELECT name, max(weight), max(hold)
+FROM (
+    SELECT name, weight, hold FROM tenant
+    UNION ALL
+    SELECT DISTINCT tenant, 1, NULL FROM turn
+    UNION ALL
+    SELECT DISTINCT tenant, 1, NULL FROM job INDEXED BY job_running WHERE state = 'running'
+)
+GROUP BY name
+ORDER BY name
+LIMIT :limit;
+
+-- name: waiting_of_tenant
+-- in: lane, tenant, limit
+SELECT count(*) FROM (
+    SELECT 1 FROM job INDEXED BY job_waiting
+    WHERE lane = :lane AND tenant = :tenant AND state = 'waiting' AND hold IS NULL
+    LIMIT :limit
+);
+
+-- name: tenant
+-- in: name
+SELECT weight, hold FROM tenant WHERE name = :name;
+
+-- name: queue
+-- in: name
+SELECT hold FROM queue WHERE name = :name;
+
+-- name: type
+-- in: name
+SELECT hold FROM type_setting WHERE name = :name;
+
+-- name: behind
+-- How many jobs of its own turn go before this one? Index: job_waiting.
+-- in: lane, tenant, due, seq, limit
+SELECT count(*) FROM (
+    SELECT 1 FROM job INDEXED BY job_waiting
+    WHERE lane = :lane
+      AND tenant = :tenant
+      AND state = 'waiting'
+      AND hold IS NULL
+      AND (due, seq) < (:due, :seq)
+    LIMIT :limit
+);
+
+-- name: types
+-- in: alive
+SELECT type_version.name,
+       type_version.queue,
+       type_version.schema,
+       type_version.hash,
+       type_version.options,
+       type_setting.hold,
+       (SELECT count(*) FROM worker_type
+        JOIN worker ON worker.id = worker_type.worker
+        WHERE worker_type.name = type_version.name
+          AND worker_type.hash = type_version.hash
+          AND worker.beat > :alive)
+FROM type_version
+LEFT JOIN type_setting ON type_setting.name = type_version.name
+ORDER BY type_version.name, type_version.seen DESC, type_version.hash;
+
+-- name: workers
+SELECT id, host, pid, queues, slots, running, joined, beat,
+       (SELECT group_concat(name, char(10)) FROM worker_type WHERE worker = worker.id)
+FROM worker
+ORDER BY joined, id;
+
+-- name: attempts
+-- in: job_id
+SELECT job_id, generation, lease, number, worker, outcome, started, finished, error
+FROM attempt
+WHERE job_id = :job_id
+ORDER BY generation, lease;

@@ -1,0 +1,21 @@
+-- replay: a terminal job again: same id, generation + 1. The lease number goes on growing.
+
+-- name: replay
+-- in: now, seq
+UPDATE job
+SET state = 'waiting',
+    due = :now,
+    generation = generation + 1,
+    attempt = 0,
+    crashes = 0,
+    losses = 0,
+    suspect = 0,
+    hold = NULL,
+    cancel = NULL,
+    finished = NULL,
+    reason = NULL,
+    result = NULL,
+    result_note = NULL,
+    error = NULL,
+    fingerprint = NULL
+WHERE seq = :seq AND state IN ('succeeded', 'dead', 'cancelled', 'expired');

@@ -1,0 +1,31 @@
+-- submit: store new jobs. Guard: unique id; unique (tenant, scope, key), both in this write.
+
+-- name: last
+SELECT coalesce(max(seq), 0) FROM job;
+
+-- name: insert
+-- in: seq, id, lane, tenant, due, created, args, extras, delivery, cost, size, schedule, hold
+INSERT INTO job (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, size,
+                 schedule, hold)
+VALUES (:seq, :id, :lane, :tenant, 'waiting', :due, :created, :args, :extras, :delivery, :cost,
+        :size, :schedule, :hold)
+ON CONFLICT (id) DO NOTHING;
+
+-- name: known
+-- Which of these ids exist? Index: job_id.
+-- in: ids
+SELECT job.id
+FROM json_each(:ids) AS given
+CROSS JOIN job ON job.id = given.value;
+
+-- name: key
+-- in: tenant, scope, key
+SELECT idempotency.body, idempotency.job_id, job.seq
+FROM idempotency
+LEFT JOIN job ON job.id = idempotency.job_id
+WHERE idempotency.tenant = :tenant AND idempotency.scope = :scope AND idempotency.key = :key;
+
+-- name: insert_key
+-- in: tenant, scope, key, body, job_id, created
+INSERT INTO idempotency (tenant, scope, key, body, job_id, created)
+VALUES (:tenant, :scope, :key, :body, :job_id, :created);

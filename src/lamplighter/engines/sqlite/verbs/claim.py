@@ -1,0 +1,157 @@
+"""claim: hand out due jobs, fairly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite import records
+from lamplighter.engines.sqlite.line import DUE, SEQ, Line, Turn
+from lamplighter.engines.sqlite.statements import load
+from lamplighter.model import stride
+from lamplighter.model.job import Claim, Fence
+from lamplighter.port.values import Claimed
+
+if TYPE_CHECKING:
+    from lamplighter.engines.sqlite.transaction import Row, Transaction
+    from lamplighter.port.values import ClaimRequest
+
+SQL = load("claim")
+
+_NEVER = 9_000_000_000_000_000
+_LEASE = 15
+
+
+def claim(tx: Transaction, request: ClaimRequest) -> Claimed:
+    """Fill the queues' quotas in order, then the rest in order; write what was handed out."""
+    if tx.one(SQL["repeated"], request.nonce):
+        return Claimed(_still_running(tx, request.nonce), 0)
+    counters: dict[str, _Counter] = {}
+    room = request.limit
+    for quotas in (True, False):
+        for queue, quota in request.queues:
+            if room <= 0:
+                break
+            counter = counters.get(queue)
+            if counter is None:
+                counter = counters[queue] = _Counter(tx, request, queue)
+            room -= counter.hand_out(min(quota, room) if quotas else room)
+    claims = _write(tx, request, list(counters.values()))
+    return Claimed(claims, _poll_after(tx, request))
+
+
+class _Counter:
+    """Where one queue's jobs are handed out."""
+
+    def __init__(self, tx: Transaction, request: ClaimRequest, queue: str) -> None:
+        self._tx = tx
+        self.queue = queue
+        row = tx.one(SQL["queue"], queue)
+        self.handouts: int = row[0] if row else 0
+        self._before = tx.now - (row[1] if row else 0)
+        self._may_starve = True
+        asked = tx.catalog.asked(request, queue)
+        self.lines = [Line(tx, band, request.limit) for band in asked.bands]
+        self.taken: list[tuple[int, Row, int]] = []
+        """What was handed out: number, job row, lane."""
+
+    def hand_out(self, room: int) -> int:
+        """Take up to ``room`` jobs; gives how many there were."""
+        before = len(self.taken)
+        while len(self.taken) - before < room:
+            number = self.handouts + 1
+            line, turn = self._next(number)
+            if line is None or turn is None:
+                break
+            self.taken.append((number, line.take(turn), turn.lane))
+            self.handouts = number
+        return len(self.taken) - before
+
+    def _next(self, number: int) -> tuple[Line | None, Turn | None]:
+        if self._may_starve and stride.takes_the_longest_waiting(number):
+            best: tuple[int, int] | None = None
+            found: tuple[Line | None, Turn | None] = (None, None)
+            for line in self.lines:
+                turn = line.longest_waiting(self._before)
+                if turn is not None and (best is None or (turn.due, turn.seq) < best):
+                    best, found = (turn.due, turn.seq), (line, turn)
+            if best is not None:
+                return found
+            # Heads only get later while jobs are taken: nobody starves in this claim any more.
+            self._may_starve = False
+        for line in self.lines:
+            turn = line.head()
+            if turn is not None:
+                return line, turn
+        return None, None
+
+
+def _write(tx: Transaction, request: ClaimRequest, counters: list[_Counter]) -> list[Claim]:
+    claims: list[Claim] = []
+    runs: list[Row] = []
+    expires, by_id = tx.now + request.lease_ms, tx.catalog.by_id
+    nonce, worker = request.nonce, request.worker
+    for counter in counters:
+        _write_lines(tx, counter.lines)
+        if not counter.taken:
+            continue
+        tx.run(SQL["set_handouts"], counter.handouts, counter.queue)
+        for number, row, lane in counter.taken:
+            lease = row[_LEASE] + 1
+            runs.append(
+                (lease, nonce, worker, number, tx.now, expires, request.lease_ms, row[SEQ])
+            )
+            claims.append(
+                Claim(
+                    job=records.claimed_job(row, by_id(lane)),
+                    fence=Fence(lease, nonce),
+                    worker=worker,
+                    handout=number,
+                ),
+            )
+    if runs:
+        tx.run(SQL["note_request"], nonce, tx.now)
+        changed = tx.many(SQL["run"], runs)
+        if changed != len(runs):
+            raise RuntimeError(f"claim wrote {changed} of {len(runs)} jobs: the index is wrong")
+    return claims
+
+
+def _write_lines(tx: Transaction, lines: list[Line]) -> None:
+    for line in lines:
+        done: list[Row] = []
+        moved: list[Row] = []
+        for turn in line.turns.values():
+            if not turn.changed:
+                continue
+            if turn.entry is not None:
+                moved.append((1, turn.time, turn.due, turn.seq, turn.lane, turn.tenant))
+            elif turn.jobs:
+                head = turn.jobs[0]
+                moved.append((0, turn.time, head[DUE], head[SEQ], turn.lane, turn.tenant))
+            else:
+                done.append((turn.lane, turn.tenant))
+        if done:
+            tx.many(SQL["turn_done"], done)
+        if moved:
+            tx.many(SQL["turn"], moved)
+        if line.times:
+            band = line.band.id
+            tx.many(SQL["share"], [(band, tenant, time) for tenant, time in line.times.items()])
+        if line.clock != line.first_clock:
+            tx.run(SQL["set_clock"], line.clock, line.band.id)
+
+
+def _poll_after(tx: Transaction, request: ClaimRequest) -> int | None:
+    soonest = _NEVER
+    for queue, _ in request.queues:
+        row = tx.one(SQL["next_due"], tx.catalog.asked(request, queue).lanes)
+        if row is not None and row[0] is not None:
+            soonest = min(soonest, row[0])
+    return None if soonest == _NEVER else max(0, soonest - tx.now)
+
+
+def _still_running(tx: Transaction, nonce: str) -> list[Claim]:
+    return [
+        records.held_claim(row, tx.catalog.by_id(row[19]))
+        for row in tx.all(SQL["still_running"], nonce)
+    ]

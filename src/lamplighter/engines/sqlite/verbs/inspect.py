@@ -1,0 +1,225 @@
+"""The reads: one job, many jobs, dead letters, queues, tenants, types, workers."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite import records
+from lamplighter.engines.sqlite.filters import matcher, statuses_of
+from lamplighter.engines.sqlite.statements import load
+from lamplighter.model.errors import InvalidInput
+from lamplighter.model.job import Attempt, JobRecord, JobState, Level
+from lamplighter.model.names import shown
+from lamplighter.port.values import (
+    COUNT_LIMIT,
+    DeadGroup,
+    JobFilter,
+    JobPage,
+    QueueInfo,
+    TenantInfo,
+    TypeRow,
+    WorkerInfo,
+)
+
+if TYPE_CHECKING:
+    from lamplighter.engines.sqlite.transaction import Row, Transaction
+
+SQL = load("inspect")
+
+SCAN_LIMIT = 10_000
+SUSPECT_MS = 15_000
+DEAD_MS = 30_000
+_TENANT_LIMIT = 1_000
+_LAST = 9_000_000_000_000_000
+
+
+def job(tx: Transaction, job_id: str) -> JobRecord | None:
+    """Give one job."""
+    row = tx.one(SQL["job"], job_id)
+    return None if row is None else _record(tx, row)
+
+
+def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> JobPage:
+    """List jobs, newest first; a filter without an index looks at a bounded stretch per page.
+
+    Dead letters have an index of their own and are listed by the time of death.
+    """
+    only_dead = statuses_of(which) == {"dead"}
+    matches = matcher(which)
+    place = _place(cursor, only_dead=only_dead)
+    found: list[JobRecord] = []
+    scanned = 0
+    while scanned < SCAN_LIMIT:
+        step = min(SCAN_LIMIT - scanned, max(100, limit))
+        rows = tx.all(SQL["dead" if only_dead else "jobs"], *place, step)
+        for row in rows:
+            scanned += 1
+            record = _record(tx, row)
+            place = (row[25], row[0]) if only_dead else (row[0],)
+            if matches(record):
+                found.append(record)
+            if len(found) == limit:
+                return JobPage(found, _cursor(place))
+        if len(rows) < step:
+            return JobPage(found, None)
+    return JobPage(found, _cursor(place))
+
+
+def _cursor(place: tuple[int, ...]) -> str:
+    return ".".join(str(part) for part in place)
+
+
+def _place(cursor: str | None, *, only_dead: bool) -> tuple[int, ...]:
+    parts = 2 if only_dead else 1
+    if cursor is None:
+        return (_LAST,) * parts
+    found = cursor.split(".")
+    if len(found) != parts or not all(part.isdecimal() for part in found):
+        raise InvalidInput(
+            f"the cursor {shown(cursor)} does not belong to this listing",
+            hint="use the cursor of the page before with the same filter, or none to start",
+            value=cursor,
+        )
+    return tuple(int(part) for part in found)
+
+
+def counts(tx: Transaction) -> dict[str, int]:
+    """Count jobs per state, each exact up to its limit."""
+    found = dict.fromkeys((state.value for state in JobState), 0)
+    for state, count in tx.all(SQL["counts"], COUNT_LIMIT):
+        found[state] = min(COUNT_LIMIT, found[state] + count)
+    return found
+
+
+def queues(tx: Transaction) -> list[QueueInfo]:
+    """List queues with what waits and runs in them."""
+    running: dict[str, int] = {}
+    for lane_id, count in tx.all(SQL["running_lanes"]):
+        queue = tx.catalog.by_id(lane_id).queue
+        running[queue] = running.get(queue, 0) + count
+    return [
+        _queue(tx, row, running.get(row[0], 0)) for row in tx.all(SQL["queues"])
+    ]
+
+
+def _queue(tx: Transaction, row: Row, running: int) -> QueueInfo:
+    ready = scheduled = 0
+    oldest: int | None = None
+    by_level = dict.fromkeys(Level, 0)
+    for lane in tx.catalog.lanes_of(row[0]):
+        waiting = tx.one(SQL["waiting_in_lane"], lane.id, tx.now, COUNT_LIMIT)
+        due, later = (waiting[0] or 0, waiting[1] or 0) if waiting else (0, 0)
+        ready, scheduled = ready + due, scheduled + later
+        by_level[lane.level] += due + later
+        head = tx.one(SQL["oldest_due"], lane.id, tx.now)
+        if head is not None and head[0] is not None:
+            oldest = max(oldest or 0, tx.now - head[0])
+    return QueueInfo(
+        name=row[0],
+        ready=min(ready, COUNT_LIMIT),
+        scheduled=min(scheduled, COUNT_LIMIT),
+        running=running,
+        held=records.mark_of(row[3]),
+        max_wait_ms=row[2],
+        oldest_due_ms=oldest,
+        handouts=row[1],
+        by_level={level: min(count, COUNT_LIMIT) for level, count in by_level.items()},
+    )
+
+
+def tenants(tx: Transaction) -> list[TenantInfo]:
+    """List tenants with settings or jobs."""
+    running = {row[0]: row[1] for row in tx.all(SQL["running_tenants"])}
+    lanes = tx.catalog.all_lanes()
+    found: list[TenantInfo] = []
+    for name, weight, hold in tx.all(SQL["tenants"], _TENANT_LIMIT):
+        waiting = 0
+        for lane in lanes:
+            row = tx.one(SQL["waiting_of_tenant"], lane.id, name, COUNT_LIMIT)
+            waiting += row[0] if row else 0
+        found.append(
+            TenantInfo(
+                name=name,
+                weight=weight,
+                held=records.mark_of(hold),
+                waiting=min(waiting, COUNT_LIMIT),
+                running=running.get(name, 0),
+            ),
+        )
+    return found
+
+
+def types(tx: Transaction) -> list[TypeRow]:
+    """List published types."""
+    return [
+        TypeRow(
+            name=row[0],
+            queue=row[1],
+            schema=row[2],
+            hash=row[3],
+            options=json.loads(row[4]),
+            held=records.mark_of(row[5]),
+            live_workers=row[6],
+        )
+        for row in tx.all(SQL["types"], tx.now - DEAD_MS)
+    ]
+
+
+def workers(tx: Transaction) -> list[WorkerInfo]:
+    """List workers with their state of health."""
+    return [
+        WorkerInfo(
+            id=row[0],
+            host=row[1],
+            pid=row[2],
+            queues=tuple(json.loads(row[3])),
+            types=tuple((row[8] or "").split("\n")) if row[8] else (),
+            slots=row[4],
+            running=row[5],
+            joined_at_ms=row[6],
+            beat_at_ms=row[7],
+            state=_health(tx.now - row[7]),
+        )
+        for row in tx.all(SQL["workers"])
+    ]
+
+
+def _health(silent_ms: int) -> str:
+    if silent_ms >= DEAD_MS:
+        return "dead"
+    return "suspect" if silent_ms >= SUSPECT_MS else "alive"
+
+
+def attempts(tx: Transaction, job_id: str) -> list[Attempt]:
+    """Give failed attempts."""
+    return [records.attempt_of(row) for row in tx.all(SQL["attempts"], job_id)]
+
+
+def dead_groups(tx: Transaction, which: JobFilter) -> list[DeadGroup]:
+    """Group dead letters by type and fingerprint."""
+    matches = matcher(which)
+    groups: dict[tuple[str, str], list[JobRecord]] = {}
+    for row in tx.all(SQL["dead"], _LAST, _LAST, SCAN_LIMIT):
+        record = _record(tx, row)
+        if matches(record):
+            fingerprint = record.error.fingerprint if record.error else ""
+            groups.setdefault((record.job.type, fingerprint), []).append(record)
+    found = [
+        DeadGroup(
+            fingerprint=fingerprint,
+            type=type_name,
+            queue=members[0].job.queue,
+            error=members[0].error,
+            reason=members[0].reason or "",
+            count=len(members),
+            newest_at_ms=members[0].finished_at_ms or 0,
+            example=members[0].job.id,
+        )
+        for (type_name, fingerprint), members in groups.items()
+    ]
+    return sorted(found, key=lambda group: (-group.count, group.type, group.fingerprint))
+
+
+def _record(tx: Transaction, row: Row) -> JobRecord:
+    return records.job_record(row, tx.catalog.by_id(row[19]), tx.now)

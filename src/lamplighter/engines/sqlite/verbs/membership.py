@@ -1,0 +1,52 @@
+"""join, beat, leave, lead: who is alive."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite.statements import load
+from lamplighter.port.values import Beat
+
+if TYPE_CHECKING:
+    from lamplighter.engines.sqlite.transaction import Transaction
+    from lamplighter.port.values import NewWorker
+
+SQL = load("membership")
+
+
+def join(tx: Transaction, worker: NewWorker) -> Beat:
+    """Enter a worker and publish its types."""
+    queues = json.dumps(worker.queues)
+    tx.run(SQL["join"], worker.id, worker.host, worker.pid, queues, worker.slots, tx.now)
+    tx.run(SQL["forget_types"], worker.id)
+    for known in worker.types:
+        tx.run(SQL["knows"], worker.id, known.name, known.hash)
+        options = json.dumps(dict(known.options))
+        tx.run(
+            SQL["publish"], known.name, known.hash, known.queue, known.schema, options, tx.now
+        )
+    return Beat(known=True, settings_version=_version(tx))
+
+
+def beat(tx: Transaction, worker: str, running: int) -> Beat:
+    """Note a sign of life."""
+    known = tx.run(SQL["beat"], tx.now, running, worker) > 0
+    tx.run(SQL["seen"], tx.now, worker)
+    return Beat(known=known, settings_version=_version(tx))
+
+
+def leave(tx: Transaction, worker: str) -> None:
+    """Take a worker out."""
+    tx.run(SQL["leave"], worker)
+    tx.run(SQL["forget_types"], worker)
+
+
+def lead(tx: Transaction, role: str, holder: str, term_ms: int) -> bool:
+    """Take or keep a role."""
+    return tx.run(SQL["lead"], role, holder, tx.now + term_ms, tx.now) > 0
+
+
+def _version(tx: Transaction) -> int:
+    row = tx.one(SQL["version"])
+    return row[0] if row else 0

@@ -1,0 +1,38 @@
+"""purge: remove terminal jobs, whatever their age."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite.statements import load
+from lamplighter.engines.sqlite.verbs.changes import Current, each
+from lamplighter.port.values import ChangeAnswer, Changed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamplighter.engines.sqlite.transaction import Transaction
+
+SQL = load("purge")
+
+
+def purge(tx: Transaction, ids: Sequence[str], by: str, reason: str) -> list[Changed]:  # noqa: ARG001 - the operator's name is told by the event
+    """Remove each; its idempotency key stays and answers `gone`."""
+    gone: set[str] = set()
+
+    def decide(job: Current) -> ChangeAnswer:
+        if not job.terminal:
+            return ChangeAnswer.CONFLICT
+        if job.id in gone:
+            return ChangeAnswer.ALREADY
+        remove(tx, [(job.seq, job.id)])
+        gone.add(job.id)
+        return ChangeAnswer.DONE
+
+    return each(tx, ids, decide)
+
+
+def remove(tx: Transaction, jobs: list[tuple[int, str]]) -> None:
+    """Delete jobs, given as (seq, id), with their history."""
+    tx.many(SQL["job"], [(seq,) for seq, _ in jobs])
+    tx.many(SQL["history"], [(job_id,) for _, job_id in jobs])

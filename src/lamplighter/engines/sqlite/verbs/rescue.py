@@ -1,0 +1,42 @@
+"""rescue: read the claims whose lease has ended, and those of one worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite import records
+from lamplighter.engines.sqlite.statements import load
+from lamplighter.port.values import Expired
+
+if TYPE_CHECKING:
+    from lamplighter.engines.sqlite.transaction import Transaction
+    from lamplighter.model.job import Claim
+
+SQL = load("rescue")
+
+
+def clock_went_back(tx: Transaction) -> bool:
+    """Tell whether some lease ends later than now plus its own length."""
+    row = tx.one(SQL["ahead"], tx.now)
+    return bool(row and row[0])
+
+
+def cut_leases(tx: Transaction) -> None:
+    """Cut such leases to now plus their own length."""
+    tx.run(SQL["cut"], tx.now)
+
+
+def rescue(tx: Transaction, limit: int) -> list[Expired]:
+    """Read expired claims, longest overdue first."""
+    return [
+        Expired(records.held_claim(row, tx.catalog.by_id(row[19])), row[20])
+        for row in tx.all(SQL["expired"], tx.now, limit)
+    ]
+
+
+def claims_of(tx: Transaction, worker: str) -> list[Claim]:
+    """Read what a worker holds."""
+    return [
+        records.held_claim(row, tx.catalog.by_id(row[19]))
+        for row in tx.all(SQL["claims_of"], worker)
+    ]

@@ -1,0 +1,126 @@
+"""settle: write what claims came to, if their fences still hold."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite import records, turns
+from lamplighter.engines.sqlite.statements import load
+from lamplighter.model.job import JobState
+from lamplighter.port.values import SettleAnswer, Settled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamplighter.engines.sqlite.transaction import Row, Transaction
+    from lamplighter.model.lifecycle import Next, Settlement
+
+SQL = load("settle")
+_RUNNING = JobState.RUNNING.value
+
+
+def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Settled]:
+    """Check each fence, pick `next` or `cancelled`, write them all."""
+    ids = json.dumps([settlement.id for settlement in settlements])
+    rows: dict[str, Row] = {row[0]: row for row in tx.all(SQL["current"], ids)}
+    pages = _Pages(tx)
+    answers: list[Settled] = []
+    settled: dict[str, tuple[int, str, JobState]] = {}
+    for settlement in settlements:
+        row = rows.get(settlement.id)
+        answer = _refusal(settlement, row, settled.get(settlement.id), tx.now)
+        if answer is None:
+            assert row is not None  # noqa: S101 - `_refusal` answers for unknown jobs
+            following = settlement.next
+            if row[5] and settlement.cancelled is not None:
+                following = settlement.cancelled
+            pages.add(settlement, row, following)
+            fence = settlement.fence
+            settled[settlement.id] = (fence.lease, fence.nonce, following.state)
+            answer = Settled(settlement.id, SettleAnswer.DONE, following.state)
+        answers.append(answer)
+    pages.write()
+    return answers
+
+
+def _refusal(
+    settlement: Settlement, row: Row | None, earlier: tuple[int, str, JobState] | None, now: int
+) -> Settled | None:
+    """Answer for what must not be written; None when the fence holds."""
+    if row is None:
+        return Settled(settlement.id, SettleAnswer.LOST, None)
+    fence = settlement.fence
+    state = JobState(row[2]) if earlier is None else earlier[2]
+    if (row[3], row[4]) != (fence.lease, fence.nonce):
+        return Settled(settlement.id, SettleAnswer.LOST, state)
+    if row[2] != _RUNNING or earlier is not None:
+        return Settled(settlement.id, SettleAnswer.ALREADY, state)
+    if settlement.only_if_expired and row[6] > now:
+        return Settled(settlement.id, SettleAnswer.RENEWED, state)
+    return None
+
+
+class _Pages:
+    """Rows to be written, collected by statement so that each runs once for all."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self._succeeded: list[Row] = []
+        self._ended: list[Row] = []
+        self._waiting: list[Row] = []
+        self._history: list[Row] = []
+        self._places: list[tuple[int, str, int, int]] = []
+
+    def add(self, settlement: Settlement, row: Row, following: Next) -> None:
+        seq, fence, now = row[1], settlement.fence, self._tx.now
+        guard = (seq, fence.lease, fence.nonce)
+        if following.state is JobState.SUCCEEDED:
+            note = following.result_note
+            self._succeeded.append((now, following.result, note, *guard))
+            return
+        error = records.error_to_text(following.error)
+        fingerprint = following.error and records.clean(following.error.fingerprint)
+        counters = (
+            following.attempt,
+            following.crashes,
+            following.losses,
+            int(following.suspect),
+            error,
+            fingerprint,
+        )
+        if following.state is JobState.WAITING:
+            due = now + following.delay_ms
+            self._waiting.append((due, *counters, *guard))
+            if not row[9]:
+                self._places.append((row[7], row[8], due, seq))
+        else:
+            reason = None if following.reason is None else records.clean(following.reason)
+            self._ended.append((following.state.value, now, reason, *counters, *guard))
+        if settlement.history:
+            self._history.append(
+                (
+                    settlement.id,
+                    row[10],
+                    fence.lease,
+                    following.attempt,
+                    row[12],
+                    settlement.outcome,
+                    row[11],
+                    now,
+                    error,
+                ),
+            )
+
+    def write(self) -> None:
+        tx = self._tx
+        for name, rows in (
+            ("succeed", self._succeeded),
+            ("end", self._ended),
+            ("wait", self._waiting),
+            ("history", self._history),
+        ):
+            if rows:
+                tx.many(SQL[name], rows)
+        if self._places:
+            turns.place(tx, self._places)

@@ -1,0 +1,110 @@
+"""submit: store new jobs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite import records, turns
+from lamplighter.engines.sqlite.statements import load
+from lamplighter.model.job import Delivery
+from lamplighter.port.values import SubmitAnswer, Submitted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamplighter.engines.sqlite.transaction import Row, Transaction
+    from lamplighter.model.job import NewJob
+
+SQL = load("submit")
+_HELD_AT_SUBMIT = ("submit", "submitted held")
+
+
+def submit(tx: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
+    """Store what is new; see the port for the answers."""
+    answers: list[Submitted | None] = [None] * len(jobs)
+    fresh = _without_known(tx, jobs, answers)
+    rows = _rows(tx, fresh)
+    tx.many(SQL["insert"], rows)
+    turns.place(tx, ((row[2], row[3], row[4], row[0]) for row in rows if row[12] is None))
+    for job in fresh:
+        if job.key is not None:
+            key = job.key
+            tx.run(
+                SQL["insert_key"], job.tenant, key.scope, key.key, key.body, job.id, tx.now
+            )
+    created = SubmitAnswer.CREATED
+    return [
+        Submitted(job.id, created) if answer is None else answer
+        for job, answer in zip(jobs, answers, strict=True)
+    ]
+
+
+def _without_known(
+    tx: Transaction, jobs: Sequence[NewJob], answers: list[Submitted | None]
+) -> list[NewJob]:
+    """Answer for ids and keys that exist already, here or earlier in the call."""
+    known = {row[0] for row in tx.all(SQL["known"], json.dumps([job.id for job in jobs]))}
+    keys: dict[tuple[str, str, str], tuple[str, str]] = {}
+    fresh: list[NewJob] = []
+    for index, job in enumerate(jobs):
+        if job.id in known:
+            answers[index] = Submitted(job.id, SubmitAnswer.ALREADY)
+            continue
+        if job.key is not None:
+            answer = _by_key(tx, job, keys)
+            if answer is not None:
+                answers[index] = answer
+                continue
+            keys[job.tenant, job.key.scope, job.key.key] = (job.key.body, job.id)
+        known.add(job.id)
+        fresh.append(job)
+    return fresh
+
+
+def _by_key(
+    tx: Transaction, job: NewJob, keys: dict[tuple[str, str, str], tuple[str, str]]
+) -> Submitted | None:
+    assert job.key is not None  # noqa: S101 - the caller has looked
+    given = keys.get((job.tenant, job.key.scope, job.key.key))
+    if given is not None:
+        body, owner, alive = given[0], given[1], True
+    else:
+        row = tx.one(SQL["key"], job.tenant, job.key.scope, job.key.key)
+        if row is None:
+            return None
+        body, owner, alive = row[0], row[1], row[2] is not None
+    if body != job.key.body:
+        return Submitted(owner, SubmitAnswer.CONFLICT)
+    return Submitted(owner, SubmitAnswer.ALREADY if alive else SubmitAnswer.GONE)
+
+
+def _rows(tx: Transaction, jobs: Sequence[NewJob]) -> list[Row]:
+    last = tx.one(SQL["last"])
+    seq: int = last[0] if last else 0
+    lane_of, now = tx.catalog.lane, tx.now
+    rows: list[Row] = []
+    for job in jobs:
+        seq += 1
+        if job.run_at_ms is None:
+            due = now + job.delay_ms
+        else:
+            due = max(now, job.run_at_ms)
+        rows.append(
+            (
+                seq,
+                job.id,
+                lane_of(tx, job.queue, job.level, job.type, job.requirement).id,
+                job.tenant,
+                due,
+                now,
+                job.args,
+                records.extras_to_text(job.extras),
+                job.delivery.value if job.delivery is Delivery.AT_MOST_ONCE else None,
+                job.cost,
+                len(job.args),
+                job.schedule,
+                records.mark_to_text(*_HELD_AT_SUBMIT, now) if job.held else None,
+            ),
+        )
+    return rows

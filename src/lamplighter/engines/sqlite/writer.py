@@ -1,0 +1,237 @@
+"""One thread writes. What arrives while a transaction is written forms the next one.
+
+Each caller's work runs in a savepoint of its own, so that one that fails does not take the others
+with it. Checkpoints run beside the writer, on a connection of their own, because a checkpoint
+inside a commit would make that one caller wait for several syncs of the whole file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import queue
+import sqlite3
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lamplighter.engines.sqlite import faults
+from lamplighter.engines.sqlite.catalog import Catalog
+from lamplighter.engines.sqlite.database import open_connection
+from lamplighter.engines.sqlite.transaction import Transaction
+from lamplighter.engines.sqlite.turnstile import Turnstile
+from lamplighter.model.errors import StoreBusy, StoreClosed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+T = TypeVar("T")
+log = logging.getLogger("lamplighter.sqlite")
+
+_GROUP_LIMIT = 64
+_CHECKPOINT_BYTES = 8 * 1024 * 1024
+_CHECKPOINT_EVERY = 32
+
+
+@dataclass(slots=True)
+class _Call:
+    work: Callable[[Transaction], Any]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    given_up: bool = False
+
+
+class Writer:
+    """The writing side of the engine."""
+
+    def __init__(self, path: Path, clock_ms: Callable[[], int], deadline: float) -> None:
+        self._path = path
+        self._deadline = deadline
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._catalog = Catalog()
+        self._connection = open_connection(path, clock_ms, writer=True)
+        try:
+            self._turnstile = Turnstile(path)
+        except OSError as error:
+            self._connection.close()
+            raise faults.explain(sqlite3.OperationalError(str(error)), path) from error
+        self._checkpointer = _Checkpointer(path, clock_ms)
+        self._thread = threading.Thread(target=self._serve, name="lamplighter-writer", daemon=True)
+        self._closed = False
+        self._thread.start()
+
+    async def run(self, work: Callable[[Transaction], T]) -> T:
+        """Run ``work`` inside a transaction and give its answer once that is on disk."""
+        if self._closed:
+            raise StoreClosed(
+                f"the store `{self._path}` was closed",
+                hint="open it again with `await app.open()`",
+            )
+        loop = asyncio.get_running_loop()
+        call = _Call(work, loop, loop.create_future())
+        self._calls.put(call)
+        try:
+            async with asyncio.timeout(self._deadline):
+                return await call.future
+        except TimeoutError:
+            call.given_up = True
+            raise StoreBusy(
+                f"`{self._path}` could not be written for {self._deadline:g} s: "
+                "another process holds its write lock",
+                hint="look for a stopped process (`lamplighter workers`); what was asked may be "
+                "repeated safely",
+                value=str(self._path),
+            ) from None
+        except asyncio.CancelledError:
+            call.given_up = True
+            raise
+
+    async def close(self) -> None:
+        """Write what is queued, then end."""
+        if self._closed:
+            return
+        self._closed = True
+        self._calls.put(None)
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        self._checkpointer.close()
+        self._connection.close()
+        self._turnstile.close()
+
+    # ── in the writer's thread ───────────────────────────────────────────────────────────────
+
+    def _serve(self) -> None:
+        commits = 0
+        last = False
+        while not last:
+            group: list[_Call] = []
+            call = self._calls.get()
+            while call is not None:
+                if not call.given_up:
+                    group.append(call)
+                if len(group) >= _GROUP_LIMIT:
+                    break
+                try:
+                    call = self._calls.get_nowait()
+                except queue.Empty:
+                    break
+            last = call is None
+            if group:
+                self._deliver(self._write(group))
+                commits += 1
+                if commits % _CHECKPOINT_EVERY == 0:
+                    self._checkpointer.look()
+
+    def _write(self, group: list[_Call]) -> list[tuple[_Call, Any, BaseException | None]]:
+        self._turnstile.enter()
+        try:
+            return self._transaction(group)
+        except sqlite3.Error as error:
+            self._roll_back()
+            told = faults.explain(error, self._path)
+            return [(call, None, told) for call in group]
+        except BaseException as error:  # noqa: BLE001 - every caller must get an answer
+            self._roll_back()
+            return [(call, None, error) for call in group]
+        finally:
+            self._turnstile.leave()
+
+    def _transaction(self, group: list[_Call]) -> list[tuple[_Call, Any, BaseException | None]]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        tx = Transaction(connection, self._catalog)
+        if len(group) == 1:
+            answers = [(group[0], group[0].work(tx), None)]
+        else:
+            answers = [self._in_savepoint(tx, call) for call in group]
+        connection.execute("COMMIT")
+        if self._checkpointer.finish:
+            # Still alone behind the turnstile: the little that is left is moved, and the next
+            # transaction starts the log from its beginning again.
+            self._checkpointer.finish = False
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        return answers
+
+    def _in_savepoint(
+        self, tx: Transaction, call: _Call
+    ) -> tuple[_Call, Any, BaseException | None]:
+        connection = self._connection
+        connection.execute("SAVEPOINT caller")
+        try:
+            answer = call.work(tx)
+        except sqlite3.Error:
+            raise  # the disk or the file: the whole group fails
+        except Exception as error:  # noqa: BLE001 - belongs to this caller alone
+            connection.execute("ROLLBACK TO caller")
+            connection.execute("RELEASE caller")
+            self._catalog.drop()
+            self._catalog.refresh(tx)
+            return call, None, error
+        connection.execute("RELEASE caller")
+        return call, answer, None
+
+    def _roll_back(self) -> None:
+        self._catalog.drop()
+        if self._connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+
+    @staticmethod
+    def _deliver(answers: list[tuple[_Call, Any, BaseException | None]]) -> None:
+        loops: dict[asyncio.AbstractEventLoop, list[tuple[_Call, Any, BaseException | None]]] = {}
+        for answer in answers:
+            loops.setdefault(answer[0].loop, []).append(answer)
+        for loop, mine in loops.items():
+            with contextlib.suppress(RuntimeError):  # the caller's loop has been closed
+                loop.call_soon_threadsafe(_resolve, mine)
+
+
+def _resolve(answers: list[tuple[_Call, Any, BaseException | None]]) -> None:
+    for call, answer, error in answers:
+        if call.future.done():
+            continue
+        if error is None:
+            call.future.set_result(answer)
+        else:
+            call.future.set_exception(error)
+
+
+class _Checkpointer:
+    """Moves the write-ahead log into the file, beside the writer."""
+
+    def __init__(self, path: Path, clock_ms: Callable[[], int]) -> None:
+        self._log = f"{path}-wal"
+        self._connection = open_connection(path, clock_ms, writer=True)
+        self._wanted = threading.Event()
+        self.finish = False
+        self._closed = False
+        self._thread = threading.Thread(
+            target=self._serve, name="lamplighter-checkpoint", daemon=True
+        )
+        self._thread.start()
+
+    def look(self) -> None:
+        """Ask for a checkpoint if the log has grown."""
+        with contextlib.suppress(OSError):
+            if os.stat(self._log).st_size > _CHECKPOINT_BYTES:
+                self._wanted.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wanted.set()
+        self._thread.join()
+        self._connection.close()
+
+    def _serve(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            if self._closed:
+                return
+            try:
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                self.finish = True
+            except sqlite3.Error:
+                log.warning("checkpoint failed", exc_info=True)

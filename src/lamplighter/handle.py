@@ -1,0 +1,233 @@
+"""A submitted job in the caller's hand: wait for it, look at it, operate it."""
+
+from __future__ import annotations
+
+import math
+from typing import Generic, NoReturn, TypeVar, cast
+
+from lamplighter import payload, runtime
+from lamplighter.client import Client, unknown
+from lamplighter.model.errors import InvalidTime, JobFailed, ResultTimeout, WrongState
+from lamplighter.model.job import TERMINAL, JobRecord, JobState, Status
+from lamplighter.model.names import shown
+from lamplighter.port.store import FINISHED_TOPIC, JobStore
+from lamplighter.port.values import ChangeAnswer, Changed, Explanation, SubmitAnswer
+
+R_co = TypeVar("R_co", covariant=True)
+
+_BY = "client"
+_FIRST_WAIT = 0.05
+_READ_GAP = 0.001
+"""Seconds between two reads, per waiting call: all of them together read 1,000 times a second."""
+
+
+class Handle(Generic[R_co]):
+    """One job, by its id. Making a handle reads nothing."""
+
+    __slots__ = ("_client", "answer", "id")
+
+    def __init__(self, client: Client, job_id: str, answer: SubmitAnswer | None = None) -> None:
+        self._client = client
+        self.id = job_id
+        self.answer = answer
+        """What the store said to the submission; None for a handle made from an id."""
+
+    @property
+    def existing(self) -> bool:
+        """True if the submission met a job that was there before, by its idempotency key."""
+        return self.answer in {SubmitAnswer.ALREADY, SubmitAnswer.GONE}
+
+    # ── wait and look ────────────────────────────────────────────────────────────────────────
+
+    async def result(self, timeout: float | None = None) -> R_co:
+        """Wait until the job has ended and give what its handler returned.
+
+        Raises JobFailed if it ended otherwise, ResultTimeout if ``timeout`` seconds pass first,
+        WrongState if it succeeded with a result that could not be kept.
+        """
+        record = await self._finished(_checked_timeout(timeout))
+        if record.state is not JobState.SUCCEEDED:
+            _raise_failure(record)
+        if record.result_note is not None:
+            raise WrongState(
+                f"job `{self.id}` succeeded, but {record.result_note}",
+                hint="let the handler return small JSON data, or store it and return where it is",
+                value=record.result_note,
+            )
+        return cast("R_co", self._decoded(record))
+
+    async def status(self) -> Status:
+        """Say where the job stands."""
+        return (await self.record()).status
+
+    async def record(self) -> JobRecord:
+        """Read everything the store knows of the job."""
+        return await self._client.record(self.id)
+
+    async def explain(self) -> Explanation:
+        """Say why the job is not running."""
+        engine = await self._client.engine()
+        found = await self._client.repeatable(lambda: engine.inspector.explain(self.id))
+        if found is None:
+            unknown(self.id)
+        return cast("Explanation", found)
+
+    # ── operate ──────────────────────────────────────────────────────────────────────────────
+
+    async def cancel(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """Cancel: `done` if it waited, `requested` if it runs, `already` if asked before."""
+
+        async def change(jobs: JobStore) -> list[Changed]:
+            return await jobs.cancel([self.id], by=by, reason=reason)
+
+        return await self._client.change("cancel", change, self.id)
+
+    async def hold(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """Keep the job from running until it is unheld."""
+
+        async def change(jobs: JobStore) -> list[Changed]:
+            return await jobs.hold([self.id], by=by, reason=reason)
+
+        return await self._client.change("hold", change, self.id)
+
+    async def unhold(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """Let a held job go on."""
+
+        async def change(jobs: JobStore) -> list[Changed]:
+            return await jobs.unhold([self.id], by=by, reason=reason)
+
+        return await self._client.change("unhold", change, self.id)
+
+    async def retry(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """Run a waiting job now; a dead one starts a new life."""
+
+        async def change(jobs: JobStore) -> list[Changed]:
+            return await jobs.retry([self.id], by=by, reason=reason)
+
+        return await self._client.change("retry", change, self.id)
+
+    async def replay(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """Run a job that has ended again, under the same id."""
+
+        async def change(jobs: JobStore) -> list[Changed]:
+            return await jobs.replay([self.id], by=by, reason=reason)
+
+        return await self._client.change("replay", change, self.id)
+
+    # ── the same from plain code ─────────────────────────────────────────────────────────────
+
+    def result_sync(self, timeout: float | None = None) -> R_co:
+        """``result`` for code without an event loop."""
+        return self._client.portal.run(lambda: self.result(timeout), instead="handle.result(…)")
+
+    def status_sync(self) -> Status:
+        """``status`` for code without an event loop."""
+        return self._client.portal.run(self.status, instead="handle.status()")
+
+    def record_sync(self) -> JobRecord:
+        """``record`` for code without an event loop."""
+        return self._client.portal.run(self.record, instead="handle.record()")
+
+    def explain_sync(self) -> Explanation:
+        """``explain`` for code without an event loop."""
+        return self._client.portal.run(self.explain, instead="handle.explain()")
+
+    def cancel_sync(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """``cancel`` for code without an event loop."""
+        return self._client.portal.run(
+            lambda: self.cancel(by=by, reason=reason), instead="handle.cancel()"
+        )
+
+    def hold_sync(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """``hold`` for code without an event loop."""
+        return self._client.portal.run(
+            lambda: self.hold(by=by, reason=reason), instead="handle.hold()"
+        )
+
+    def unhold_sync(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """``unhold`` for code without an event loop."""
+        return self._client.portal.run(
+            lambda: self.unhold(by=by, reason=reason), instead="handle.unhold()"
+        )
+
+    def retry_sync(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """``retry`` for code without an event loop."""
+        return self._client.portal.run(
+            lambda: self.retry(by=by, reason=reason), instead="handle.retry()"
+        )
+
+    def replay_sync(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """``replay`` for code without an event loop."""
+        return self._client.portal.run(
+            lambda: self.replay(by=by, reason=reason), instead="handle.replay()"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id}>"
+
+    # ── how waiting works ────────────────────────────────────────────────────────────────────
+
+    async def _finished(self, timeout: float | None) -> JobRecord:
+        """Read until the job has ended; hints only make the next read come sooner."""
+        client = self._client
+        engine = await client.engine()
+        deadline = None if timeout is None else runtime.monotonic() + timeout
+        wait = _FIRST_WAIT
+        client.waiters += 1
+        try:
+            while True:
+                record = await self.record()
+                if record.state in TERMINAL:
+                    return record
+                left = math.inf if deadline is None else deadline - runtime.monotonic()
+                if left <= 0:
+                    _raise_timeout(record, timeout)
+                gap = _READ_GAP * client.waiters
+                await runtime.sleep(min(left, gap))
+                await engine.wakeup.wait([FINISHED_TOPIC], min(left, wait))
+                # A hint that came before the first wait is lost: look soon, then more seldom.
+                wait = max(min(wait * 2, client.settings.poll), gap)
+        finally:
+            client.waiters -= 1
+
+    def _decoded(self, record: JobRecord) -> object:
+        registry = self._client.registry
+        if record.job.type in registry:
+            return registry.get(record.job.type).decode_result(record.result)
+        return None if record.result is None else payload.plain(record.result)
+
+
+def _checked_timeout(timeout: object) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:
+        raise InvalidTime(
+            f"timeout {shown(timeout)} is not a time one can wait",
+            hint="give 0 or more seconds, or None to wait without end",
+            value=timeout,
+        )
+    return float(timeout)
+
+
+def _raise_failure(record: JobRecord) -> NoReturn:
+    job, error = record.job, record.error
+    cause = f"job `{job.id}` of type `{job.type}` is {record.state.value}"
+    if record.reason:
+        cause += f": {record.reason}"
+    if error is not None:
+        cause += f" ({error.type}: {error.message})"
+    remedy = (
+        "the traceback is in `(await handle.record()).error`; `await handle.retry()` runs it again"
+        if record.state is JobState.DEAD
+        else "`await handle.replay()` runs it again"
+    )
+    raise JobFailed(cause, hint=remedy, value=error)
+
+
+def _raise_timeout(record: JobRecord, timeout: float | None) -> NoReturn:
+    raise ResultTimeout(
+        f"job `{record.job.id}` of type `{record.job.type}` has not ended within {timeout} s; "
+        f"it is {record.status.value}",
+        hint="wait longer, or ask `await handle.explain()` why it is not running; the job goes on",
+        value=timeout,
+    )

@@ -1,0 +1,157 @@
+"""What ``@app.job`` makes of a function: the same function, and the ways to have it run later."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
+
+from lamplighter import options as option
+from lamplighter.client import Client, raise_conflict
+from lamplighter.context import Context
+from lamplighter.handle import Handle
+from lamplighter.model.job import NewJob
+from lamplighter.options import NO_OPTIONS, Options, SubmitOptions
+from lamplighter.registry import JobType
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Call(Generic[R_co]):
+    """One job, checked and ready to be submitted.
+
+    It has its id already: submitting the same call again, after an error that left open whether
+    it was stored, stores nothing twice.
+    """
+
+    __slots__ = ("new",)
+
+    def __init__(self, new: NewJob) -> None:
+        self.new = new
+
+    @property
+    def id(self) -> str:
+        """Id the job has or will have."""
+        return self.new.id
+
+    def __repr__(self) -> str:
+        return f"<Call {self.new.type} {self.new.id}>"
+
+
+class Prepared(Generic[P, R_co]):
+    """A job type together with the options of a submission."""
+
+    def __init__(self, client: Client, job_type: JobType, options: Options) -> None:
+        self._client = client
+        self._type = job_type
+        self._options = options.over(
+            queue=job_type.queue, level=job_type.level, delivery=job_type.delivery
+        )
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R_co]:
+        """Check the arguments and make the job, without submitting it yet."""
+        kind = self._type
+        return Call(self._client.new_job(kind.name, kind.bind(args, kwargs), self._options))
+
+    async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R_co]:
+        """Have the job run with these arguments."""
+        return await submit_one(self._client, self.call(*args, **kwargs))
+
+    def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R_co]:
+        """``submit`` for code without an event loop."""
+        call = self.call(*args, **kwargs)
+        return self._client.portal.run(
+            lambda: submit_one(self._client, call), instead=f"{self._type.name}.submit(…)"
+        )
+
+
+class Job(Prepared[P, R_co]):
+    """A job type in the hand of the program that defines it."""
+
+    def __init__(self, client: Client, job_type: JobType) -> None:
+        super().__init__(client, job_type, NO_OPTIONS)
+        functools.update_wrapper(cast("Callable[..., object]", self), job_type.function)
+
+    @property
+    def type(self) -> JobType:
+        """Name, handler and default options."""
+        return self._type
+
+    @property
+    def name(self) -> str:
+        """The name under which jobs of this type are stored."""
+        return self._type.name
+
+    def options(self, **options: Unpack[SubmitOptions]) -> Prepared[P, R_co]:
+        """Say more about a submission: when, for whom, how urgent, how often."""
+        return Prepared(self._client, self._type, option.read(options))
+
+    def __repr__(self) -> str:
+        return f"<Job {self._type.name}>"
+
+
+# Calling a job calls the function itself, for tests and for reuse. The four shapes of handlers
+# differ in what that takes and gives, so each has its class.
+
+
+class AsyncJob(Job[P, R]):
+    """Made of ``async def handler(…)``."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Call the handler here and now."""
+        return cast("Coroutine[Any, Any, R]", self._type.function(*args, **kwargs))
+
+
+class AsyncContextJob(Job[P, R]):
+    """Made of ``async def handler(ctx: Context, …)``."""
+
+    def __call__(
+        self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, R]:
+        """Call the handler here and now."""
+        return cast("Coroutine[Any, Any, R]", self._type.function(ctx, *args, **kwargs))
+
+
+class SyncJob(Job[P, R]):
+    """Made of ``def handler(…)``."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the handler here and now."""
+        return cast("R", self._type.function(*args, **kwargs))
+
+
+class SyncContextJob(Job[P, R]):
+    """Made of ``def handler(ctx: Context, …)``."""
+
+    def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the handler here and now."""
+        return cast("R", self._type.function(ctx, *args, **kwargs))
+
+
+def make_job(client: Client, job_type: JobType) -> Job[..., Any]:
+    """Give the job its shape."""
+    if job_type.is_async:
+        if job_type.wants_context:
+            return AsyncContextJob[..., Any](client, job_type)
+        return AsyncJob[..., Any](client, job_type)
+    if job_type.wants_context:
+        return SyncContextJob[..., Any](client, job_type)
+    return SyncJob[..., Any](client, job_type)
+
+
+async def submit_one(client: Client, call: Call[R]) -> Handle[R]:
+    """Store one job; a key used before with another body is an error."""
+    (answer,) = await client.submit([call.new])
+    raise_conflict(call.new, answer)
+    return Handle(client, answer.id, answer.answer)
+
+
+async def submit_many(client: Client, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+    """Store many jobs; see ``App.submit_many``."""
+    jobs = [call.new for call in calls]
+    answers = await client.submit(jobs)
+    for job, answer in zip(jobs, answers, strict=True):
+        raise_conflict(job, answer)
+    return [Handle(client, answer.id, answer.answer) for answer in answers]

@@ -1,0 +1,66 @@
+"""Job ids: 128 bits — 48 of milliseconds, 10 of shard, 70 of chance — as 26 Crockford characters.
+
+Ids sort roughly by the client's time. Nothing relies on that: order in a queue is the store's
+own sequence, because clients' clocks differ.
+"""
+
+from __future__ import annotations
+
+from lamplighter.model.errors import InvalidName
+from lamplighter.model.names import shown
+
+ID_LENGTH = 26
+SHARD_BITS = 10
+RANDOM_BITS = 70
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_VALUES = {character: index for index, character in enumerate(_ALPHABET)}
+_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
+
+
+def compose(milliseconds: int, shard: int, chance: int) -> str:
+    """Build an id from its three parts; ``chance`` holds 70 random bits."""
+    tail = (shard << RANDOM_BITS) | chance
+    pairs = _PAIRS
+    head = milliseconds & 0xFFFFFFFFFFFF
+    return (
+        pairs[head >> 40]
+        + pairs[(head >> 30) & 1023]
+        + pairs[(head >> 20) & 1023]
+        + pairs[(head >> 10) & 1023]
+        + pairs[head & 1023]
+        + pairs[tail >> 70]
+        + pairs[(tail >> 60) & 1023]
+        + pairs[(tail >> 50) & 1023]
+        + pairs[(tail >> 40) & 1023]
+        + pairs[(tail >> 30) & 1023]
+        + pairs[(tail >> 20) & 1023]
+        + pairs[(tail >> 10) & 1023]
+        + pairs[tail & 1023]
+    )
+
+
+def check_id(value: object) -> str:
+    """Return the id in its canonical form, or say why it cannot be one."""
+    text = value.strip().upper() if isinstance(value, str) else ""
+    if len(text) != ID_LENGTH or any(c not in _VALUES for c in text) or text[0] > "7":
+        raise InvalidName(
+            f"{shown(value)} is not a job id",
+            hint=f"a job id has {ID_LENGTH} characters of 0-9 and A-Z without I, L, O and U; "
+            "`lamplighter jobs list` shows the ids in the store",
+            value=value,
+        )
+    return text
+
+
+def milliseconds_of(job_id: str) -> int:
+    """Give the client's time, in milliseconds since 1970, at which the id was made."""
+    value = 0
+    for character in job_id[:10]:
+        value = value << 5 | _VALUES[character]
+    return value
+
+
+def shard_of(job_id: str) -> int:
+    """Give the shard the id was made for."""
+    return _VALUES[job_id[10]] << 5 | _VALUES[job_id[11]]

@@ -1,0 +1,173 @@
+"""When to try again. A policy is a value; the only dice it uses are handed in."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from lamplighter.model.errors import InvalidOption
+from lamplighter.model.names import shown
+
+DEFAULT_MAX_ATTEMPTS = 5
+LONGEST_DELAY = 366 * 86_400.0
+
+RetryFunction = Callable[[int], float]
+"""Gets the number of the failed attempt (1, 2, …), gives the delay in seconds."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Retry:
+    """How often and after which delays a failed job is tried again.
+
+    ``Retry()`` is exponential: 1 s doubling to 300 s, up to 30 % of jitter, 5 attempts.
+    ``Retry(delays=[60, 300, 1800])`` names each delay, and so four attempts.
+    ``Retry(fixed=10)`` waits the same time always. ``Retry(function=f)`` asks ``f(attempt)``.
+    ``no_retry_on`` names errors, by class or by name, that end the job at once.
+    """
+
+    max_attempts: int
+    delays: tuple[float, ...] | None
+    fixed: float | None
+    base: float
+    factor: float
+    cap: float
+    jitter: float
+    no_retry_on: tuple[str, ...]
+    function: RetryFunction | None
+
+    def __init__(  # noqa: PLR0913 - these are the user's named options
+        self,
+        *,
+        max_attempts: int | None = None,
+        delays: Sequence[float] | None = None,
+        fixed: float | None = None,
+        base: float = 1.0,
+        factor: float = 2.0,
+        cap: float = 300.0,
+        jitter: float = 0.3,
+        no_retry_on: Iterable[type[BaseException] | str] = (),
+        function: RetryFunction | None = None,
+    ) -> None:
+        if sum(choice is not None for choice in (delays, fixed, function)) > 1:
+            raise InvalidOption(
+                "a retry policy was given more than one of delays, fixed and function",
+                hint="choose one of the three",
+            )
+        steps = None if delays is None else tuple(_seconds("delays", d) for d in delays)
+        if max_attempts is None:
+            max_attempts = DEFAULT_MAX_ATTEMPTS if steps is None else len(steps) + 1
+        if isinstance(max_attempts, bool) or max_attempts < 1:
+            raise InvalidOption(
+                f"max_attempts is {shown(max_attempts)}",
+                hint="give a whole number of 1 or more; 1 means: never retry",
+                value=max_attempts,
+            )
+        if steps is not None and max_attempts > len(steps) + 1:
+            raise InvalidOption(
+                f"max_attempts is {max_attempts}, but delays names only {len(steps)} retries",
+                hint="leave max_attempts out, or name a delay for each retry",
+                value=max_attempts,
+            )
+        values: dict[str, object] = {
+            "max_attempts": max_attempts,
+            "delays": steps,
+            "fixed": None if fixed is None else _seconds("fixed", fixed),
+            "base": _seconds("base", base),
+            "factor": _at_least_one("factor", factor),
+            "cap": _seconds("cap", cap),
+            "jitter": _seconds("jitter", jitter),
+            "no_retry_on": tuple(_error_name(e) for e in no_retry_on),
+            "function": function,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def delay_after(self, attempt: int, kinds: Sequence[str], chance: float) -> float | None:
+        """Seconds to wait after failed attempt number ``attempt``, or None for: no more.
+
+        ``kinds`` are the names of the error's class and bases. ``chance`` in [0, 1) is the dice.
+        """
+        if attempt >= self.max_attempts or not set(self.no_retry_on).isdisjoint(kinds):
+            return None
+        if self.delays is not None:
+            return self.delays[attempt - 1]
+        if self.fixed is not None:
+            return self.fixed
+        if self.function is not None:
+            return min(_seconds("the retry function's answer", self.function(attempt)), LONGEST_DELAY)
+        # The exponent is bounded so that a huge attempt number cannot overflow a float.
+        plain = min(self.cap, self.base * self.factor ** min(attempt - 1, 64))
+        return plain * (1.0 + self.jitter * chance)
+
+    def to_json(self) -> str:
+        """Text form for the store; a function cannot be stored."""
+        if self.function is not None:
+            raise InvalidOption(
+                "a retry function cannot travel with a single submission",
+                hint="put Retry(function=…) on the job type, or use delays, fixed or exponential",
+            )
+        return json.dumps(
+            {
+                "max_attempts": self.max_attempts,
+                "delays": self.delays,
+                "fixed": self.fixed,
+                "base": self.base,
+                "factor": self.factor,
+                "cap": self.cap,
+                "jitter": self.jitter,
+                "no_retry_on": self.no_retry_on,
+            },
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Retry:
+        """Read what ``to_json`` wrote."""
+        return cls(**cast("dict[str, object]", json.loads(text)))  # pyright: ignore[reportArgumentType]
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Retry:
+        """Build a policy from plain data, as the CLI and the API receive it."""
+        known = {"max_attempts", "delays", "fixed", "base", "factor", "cap", "jitter", "no_retry_on"}
+        for name in options:
+            if name not in known:
+                raise InvalidOption(
+                    f"unknown retry option {shown(name)}",
+                    hint=f"use {', '.join(sorted(known))}",
+                    value=name,
+                )
+        return cls(**dict(options))  # pyright: ignore[reportArgumentType]
+
+
+def abandoned_delay(times: int) -> float:
+    """Delay before a job whose worker vanished is tried again: 1 s doubling to 300 s."""
+    return min(300.0, 2.0 ** min(times, 16))
+
+
+def _seconds(what: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidOption(
+            f"{what} contains {shown(value)}, which is not a number of seconds",
+            hint="give seconds as a finite number of 0 or more",
+            value=value,
+        )
+    if value < 0 or value > LONGEST_DELAY:
+        raise InvalidOption(
+            f"{what} contains {value}, which is out of range",
+            hint=f"give seconds between 0 and {LONGEST_DELAY:.0f}",
+            value=value,
+        )
+    return float(value)
+
+
+def _at_least_one(what: str, value: float) -> float:
+    number = _seconds(what, value)
+    if number < 1:
+        raise InvalidOption(f"{what} is {value}", hint=f"give a {what} of 1 or more", value=value)
+    return number
+
+
+def _error_name(error: type[BaseException] | str) -> str:
+    return error if isinstance(error, str) else error.__name__

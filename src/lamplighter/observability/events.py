@@ -1,0 +1,82 @@
+"""Names of everything worth telling, and the one way to tell it.
+
+An event is a name from this module and a few fields. Listeners get them synchronously and must be
+quick; a listener that raises is logged and never disturbs the work.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+log = logging.getLogger("lamplighter.events")
+
+JOB_SUBMITTED = "job.submitted"
+JOB_CLAIMED = "job.claimed"
+JOB_STARTED = "job.started"
+JOB_SETTLED = "job.settled"
+JOB_CANCELLED = "job.cancelled"
+JOB_RESCUED = "job.rescued"
+LEASE_LOST = "lease.lost"
+LEASES_RENEWED = "leases.renewed"
+STORE_CALL = "store.call"
+STORE_ERROR = "store.error"
+WORKER_STARTED = "worker.started"
+WORKER_STOPPED = "worker.stopped"
+CHILD_STARTED = "child.started"
+CHILD_DIED = "child.died"
+LOOP_SILENT = "loop.silent"
+SERVICE_ERROR = "service.error"
+PRUNED = "store.pruned"
+CLOCK_JUMPED = "clock.jumped"
+
+EVENTS: Mapping[str, str] = {
+    JOB_SUBMITTED: "Jobs were accepted by the store: count, created.",
+    JOB_CLAIMED: "Jobs were handed to a worker: count, worker.",
+    JOB_STARTED: "A handler started: job_id, type, tenant, queue, attempt.",
+    JOB_SETTLED: "A claim was settled: job_id, type, tenant, queue, outcome, state, seconds.",
+    JOB_CANCELLED: "A cancel was accepted: job_id, answer.",
+    JOB_RESCUED: "Claims of vanished workers went back: count.",
+    LEASE_LOST: "A write was refused because the fence was not current: job_id, verb.",
+    LEASES_RENEWED: "Leases were extended: count, lost.",
+    STORE_CALL: "A verb of the store returned: verb, seconds, count.",
+    STORE_ERROR: "A verb of the store raised: verb, seconds, error.",
+    WORKER_STARTED: "A supervisor joined: worker, queues, children.",
+    WORKER_STOPPED: "A supervisor left: worker.",
+    CHILD_STARTED: "A child process started: worker, pid.",
+    CHILD_DIED: "A child process died: worker, pid, status, started, unstarted.",
+    LOOP_SILENT: "A child's loop was silent for too long: worker, seconds.",
+    SERVICE_ERROR: "A step of a service raised: service, error.",
+    PRUNED: "Retention removed records: jobs, keys, others.",
+    CLOCK_JUMPED: "The store's clock jumped: seconds.",
+}
+
+Listener = Callable[[str, Mapping[str, Any]], None]
+
+_listeners: list[Listener] = []
+
+
+def listen(listener: Listener) -> Callable[[], None]:
+    """Call ``listener(name, fields)`` for each event; gives back the way to stop it."""
+    _listeners.append(listener)
+
+    def stop() -> None:
+        if listener in _listeners:
+            _listeners.remove(listener)
+
+    return stop
+
+
+def listened() -> bool:
+    """Tell whether anybody listens, so that hot paths can skip making fields."""
+    return bool(_listeners)
+
+
+def emit(name: str, **fields: Any) -> None:
+    """Tell all listeners."""
+    for listener in tuple(_listeners):
+        try:
+            listener(name, fields)
+        except Exception:
+            log.exception("listener failed on %s", name)

@@ -1,0 +1,280 @@
+"""What may be said about one submission or one job type, checked before anything is stored."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal, NoReturn, TypedDict, cast
+
+from lamplighter import payload, runtime
+from lamplighter.model.errors import InvalidOption, InvalidPayload, InvalidTime
+from lamplighter.model.job import NO_EXTRAS, Delivery, Extras, Level
+from lamplighter.model.names import (
+    DEFAULT_TENANT,
+    TAG_COUNT_LIMIT,
+    check_key,
+    check_name,
+    shown,
+)
+from lamplighter.model.retry import LONGEST_DELAY, Retry
+
+Priority = Literal["critical", "high", "normal", "low"]
+
+_END_OF_TIME_MS = 253_402_300_799_000
+"""The last second of the year 9999: later instants cannot be shown as dates."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class SubmitOptions(TypedDict, total=False):
+    """Options of one submission. None means: not given."""
+
+    delay: float | timedelta | None
+    """Seconds from now until it is due."""
+    run_at: datetime | None
+    """When it is due, with a time zone; the past means now."""
+    queue: str | None
+    priority: Priority | None
+    tenant: str | None
+    idempotency_key: str | None
+    """The caller's own name for this submission: the same again gives the same job."""
+    retry: Retry | None
+    timeout: float | timedelta | None
+    tags: Sequence[str] | None
+    metadata: Mapping[str, object] | None
+    """JSON data beside the arguments; counts towards the same size limit."""
+
+
+class TypeOptions(TypedDict, total=False):
+    """Options of a job type. None means: not given."""
+
+    name: str | None
+    queue: str | None
+    priority: Priority | None
+    retry: Retry | None
+    timeout: float | timedelta | None
+    delivery: Literal["at_least_once", "at_most_once"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Checked options of a submission, ready to be put on jobs."""
+
+    delay: float = 0.0
+    run_at_ms: int | None = None
+    queue: str | None = None
+    level: Level | None = None
+    tenant: str = DEFAULT_TENANT
+    key: str | None = None
+    extras: Extras = NO_EXTRAS
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    metadata_size: int = 0
+    given: bytes = b""
+    """The options as given, in canonical JSON, for comparing two uses of one key."""
+
+    def over(self, *, queue: str, level: Level, delivery: Delivery) -> Options:
+        """Fill what the submission left open with what the job type says."""
+        return replace(
+            self,
+            queue=self.queue or queue,
+            level=level if self.level is None else self.level,
+            delivery=delivery,
+        )
+
+
+NO_OPTIONS = Options()
+
+
+def read(options: Mapping[str, object]) -> Options:
+    """Check the options of a submission."""
+    given = {name: value for name, value in options.items() if value is not None}
+    check_known(options, SubmitOptions.__annotations__, "a submission")
+    if "delay" in given and "run_at" in given:
+        raise InvalidOption(
+            f"both delay {shown(given['delay'])} and run_at {shown(given['run_at'])} were given",
+            hint="give one of them",
+            value=given["run_at"],
+        )
+    retry = _retry(given.get("retry"))
+    tags = _tags(given.get("tags", ()))
+    metadata = _metadata(given.get("metadata", {}))
+    extras = NO_EXTRAS
+    if not given.keys().isdisjoint({"retry", "timeout", "tags", "metadata"}):
+        extras = Extras(
+            retry=retry,
+            timeout=positive_seconds("timeout", given["timeout"]) if "timeout" in given else None,
+            tags=tags,
+            metadata=payload.plain(metadata),
+        )
+    key = check_key(given["idempotency_key"]) if "idempotency_key" in given else None
+    return Options(
+        delay=_delay(given["delay"]) if "delay" in given else 0.0,
+        run_at_ms=_run_at(given["run_at"]) if "run_at" in given else None,
+        queue=check_name("queue", given["queue"]) if "queue" in given else None,
+        level=Level.of(given["priority"]) if "priority" in given else None,
+        tenant=check_name("tenant", given.get("tenant", DEFAULT_TENANT)),
+        key=key,
+        extras=extras,
+        metadata_size=len(metadata) if "metadata" in given else 0,
+        given=b"" if key is None else _as_given(given),
+    )
+
+
+def check_known(options: Mapping[str, object], known: Collection[str], whose: str) -> None:
+    """Refuse names that are no options, and guess what was meant."""
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            guess = f"did you mean `{near[0]}`? " if near else ""
+            raise InvalidOption(
+                f"unknown option {shown(name)} of {whose}",
+                hint=f"{guess}known: {', '.join(sorted(known))}",
+                value=name,
+            )
+
+
+def positive_seconds(what: str, value: object) -> float:
+    """Check a duration that must be longer than nothing."""
+    number = _seconds(what, value)
+    if not 0.001 <= number <= LONGEST_DELAY:
+        raise InvalidTime(
+            f"{what} {shown(value)} is out of range",
+            hint=f"give seconds between 0.001 and {LONGEST_DELAY:.0f}",
+            value=value,
+        )
+    return number
+
+
+def delivery(value: object) -> Delivery:
+    """Read a delivery as users write it."""
+    try:
+        return Delivery(cast("str", value))
+    except ValueError:
+        raise InvalidOption(
+            f"unknown delivery {shown(value)}",
+            hint=f"use one of {', '.join(choice.value for choice in Delivery)}",
+            value=value,
+        ) from None
+
+
+def _seconds(what: str, value: object) -> float:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidTime(
+            f"{what} {shown(value)} is a {type(value).__name__}, not a duration",
+            hint="give seconds as a number, or a timedelta",
+            value=value,
+        )
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidTime(
+            f"{what} {shown(value)} is not a finite number",
+            hint="give seconds as a finite number",
+            value=value,
+        )
+    return number
+
+
+def _delay(value: object) -> float:
+    number = _seconds("delay", value)
+    if number < 0:
+        raise InvalidTime(
+            f"delay {shown(value)} is negative",
+            hint="give 0 or more seconds; a run_at in the past means now",
+            value=value,
+        )
+    _check_before_the_end(runtime.now_ms() + number * 1000, "delay", value)
+    return number
+
+
+def _run_at(value: object) -> int:
+    if not isinstance(value, datetime):
+        raise InvalidTime(
+            f"run_at {shown(value)} is a {type(value).__name__}, not a datetime",
+            hint="give a datetime with a time zone, as in datetime(2030, 1, 1, tzinfo=UTC)",
+            value=value,
+        )
+    if value.utcoffset() is None:
+        raise InvalidTime(
+            f"run_at {shown(value.isoformat())} has no time zone, so it is no instant",
+            hint="add one, as in datetime(2030, 1, 1, tzinfo=UTC) or value.astimezone()",
+            value=value,
+        )
+    # Rounded up: a job is never early. Integers, because floats lose milliseconds.
+    milliseconds = -((_EPOCH - value) // timedelta(milliseconds=1))
+    _check_before_the_end(milliseconds, "run_at", value)
+    return max(0, milliseconds)
+
+
+def _check_before_the_end(due_ms: float, what: str, value: object) -> None:
+    if due_ms > _END_OF_TIME_MS:
+        raise InvalidTime(
+            f"{what} {shown(value)} leads beyond the year 9999",
+            hint="give an earlier time; a job that should wait for a person can be held",
+            value=value,
+        )
+
+
+def _retry(value: object) -> Retry | None:
+    if value is None:
+        return None
+    if not isinstance(value, Retry):
+        raise InvalidOption(
+            f"retry is {shown(value)}",
+            hint="give a policy, as in retry=Retry(delays=[60, 300])",
+            value=value,
+        )
+    value.to_json()
+    return value
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Collection):
+        raise InvalidOption(
+            f"tags is {shown(value)}, not a list of names",
+            hint='give a list, as in tags=["invoice", "eu"]',
+            value=value,
+        )
+    tags = tuple(dict.fromkeys(check_name("tag", tag) for tag in cast("Sequence[object]", value)))
+    if len(tags) > TAG_COUNT_LIMIT:
+        raise InvalidOption(
+            f"{len(tags)} tags were given, the limit is {TAG_COUNT_LIMIT}",
+            hint="keep the tags you search by; the rest can go into metadata",
+            value=tags,
+        )
+    return tags
+
+
+def _metadata(value: object) -> bytes:
+    if not isinstance(value, Mapping):
+        _refuse_metadata(value)
+    written = payload.encode_value(dict(cast("Mapping[object, object]", value)), "metadata")
+    payload.check_size(0, len(written))
+    return written
+
+
+def _refuse_metadata(value: object) -> NoReturn:
+    raise InvalidPayload(
+        f"metadata {shown(value)} is a {type(value).__name__}, not a dict",
+        hint='give a dict of JSON data, as in metadata={"source": "import"}',
+        value=value,
+    )
+
+
+def _as_given(given: Mapping[str, object]) -> bytes:
+    """Write options canonically, without the key itself."""
+    body = {name: value for name, value in given.items() if name != "idempotency_key"}
+    if "retry" in body:
+        body["retry"] = cast("Retry", body["retry"]).to_json()
+    if "run_at" in body:
+        body["run_at"] = _run_at(body["run_at"])
+    for name in ("delay", "timeout"):
+        if name in body:
+            body[name] = _seconds(name, body[name])
+    return payload.canonical(payload.encode(body, "options"))

@@ -1,0 +1,75 @@
+"""Purge: an operator removes terminal jobs, whatever their age."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamplighter.model.job import JobState
+from lamplighter.port.conformance.builders import (
+    answers,
+    died,
+    finished,
+    key,
+    new_id,
+    new_job,
+    record,
+    running,
+    submit,
+)
+from lamplighter.port.values import ChangeAnswer, Changed, SubmitAnswer, Submitted
+
+if TYPE_CHECKING:
+    from lamplighter.port.store import Engine
+
+DONE, CONFLICT, UNKNOWN = ChangeAnswer.DONE, ChangeAnswer.CONFLICT, ChangeAnswer.UNKNOWN
+BY = {"by": "alice", "reason": "it holds private data"}
+
+
+async def test_a_purged_job_is_gone_with_its_history(engine: Engine) -> None:
+    taken = await died(engine)
+    assert await engine.inspector.attempts(taken.job.id)
+
+    answer = await engine.jobs.purge([taken.job.id], **BY)
+
+    assert answer == [Changed(taken.job.id, DONE, None)]
+    assert await engine.inspector.job(taken.job.id) is None
+    assert await engine.inspector.attempts(taken.job.id) == []
+
+
+async def test_purge_of_a_job_that_is_not_terminal_is_a_conflict(engine: Engine) -> None:
+    taken = await running(engine)
+    (waiting,) = await submit(engine, new_job())
+
+    answer = await engine.jobs.purge([taken.job.id, waiting], **BY)
+
+    assert answer == [
+        Changed(taken.job.id, CONFLICT, JobState.RUNNING),
+        Changed(waiting, CONFLICT, JobState.WAITING),
+    ]
+    assert (await record(engine, waiting)).state is JobState.WAITING
+
+
+async def test_purge_answers_for_each_job_in_order(engine: Engine) -> None:
+    ended = await finished(engine)
+    (waiting,) = await submit(engine, new_job())
+
+    answer = await engine.jobs.purge([new_id(), waiting, ended.job.id], **BY)
+
+    assert answers(answer) == [UNKNOWN, CONFLICT, DONE]
+
+
+async def test_purging_twice_is_purging_once(engine: Engine) -> None:
+    taken = await finished(engine)
+    await engine.jobs.purge([taken.job.id], **BY)
+
+    assert answers(await engine.jobs.purge([taken.job.id], **BY)) == [UNKNOWN]
+
+
+async def test_the_key_of_a_purged_job_answers_gone(engine: Engine) -> None:
+    first = new_job(key=key())
+    await finished(engine, first)
+    await engine.jobs.purge([first.id], **BY)
+
+    again = await engine.jobs.submit([new_job(key=key())])
+
+    assert again == [Submitted(first.id, SubmitAnswer.GONE)]

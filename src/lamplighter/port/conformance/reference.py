@@ -1,0 +1,449 @@
+"""The pure model of a store: the write verbs in plain dicts, naive on purpose.
+
+Nothing here is quick: every hand-out looks at every job. It follows the docstrings of
+`port/store.py` and the order of `model/stride.py`, and engines are compared with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lamplighter.model.job import TERMINAL, Claim, Fence, Job, JobState, Mark, status_of
+from lamplighter.port.conformance.reference_line import Lines, TurnKey
+from lamplighter.port.values import (
+    RETENTION_FLOOR_MS,
+    ChangeAnswer,
+    Changed,
+    Claimed,
+    Expired,
+    Pruned,
+    Renewed,
+    SettleAnswer,
+    Settled,
+    SubmitAnswer,
+    Submitted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lamplighter.model.job import ErrorInfo, IdempotencyKey, NewJob, Status
+    from lamplighter.model.lifecycle import Next, Settlement
+    from lamplighter.port.values import (
+        ClaimRequest,
+        QueueSettings,
+        Renewal,
+        Retention,
+        TenantSettings,
+        TypeSettings,
+    )
+
+FINISHED = TERMINAL - {JobState.DEAD}
+DONE, ALREADY, CONFLICT = ChangeAnswer.DONE, ChangeAnswer.ALREADY, ChangeAnswer.CONFLICT
+
+
+@dataclass(slots=True)
+class Row:
+    """A job as the model keeps it."""
+
+    new: NewJob
+    sequence: int
+    created_at_ms: int
+    due_at_ms: int
+    state: JobState = JobState.WAITING
+    attempt: int = 0
+    crashes: int = 0
+    losses: int = 0
+    suspect: bool = False
+    generation: int = 0
+    fence: Fence = field(default_factory=lambda: Fence(0, ""))
+    worker: str = ""
+    handout: int = 0
+    claimed_at_ms: int = 0
+    expires_at_ms: int = 0
+    lease_ms: int = 0
+    finished_at_ms: int | None = None
+    hold: Mark | None = None
+    cancel: Mark | None = None
+    reason: str | None = None
+    result: bytes | None = None
+    error: ErrorInfo | None = None
+
+    @property
+    def turn(self) -> TurnKey:
+        """The (lane, tenant) it waits in."""
+        new = self.new
+        return TurnKey(new.queue, new.level, new.type, new.requirement, new.tenant)
+
+    def in_turn(self) -> bool:
+        """Whether it stands in its turn: it waits and is not held itself."""
+        return self.state is JobState.WAITING and self.hold is None
+
+    def job(self) -> Job:
+        """The job as a worker sees it."""
+        new = self.new
+        return Job(
+            id=new.id,
+            type=new.type,
+            args=new.args,
+            queue=new.queue,
+            level=new.level,
+            tenant=new.tenant,
+            due_at_ms=self.due_at_ms,
+            created_at_ms=self.created_at_ms,
+            delivery=new.delivery,
+            extras=new.extras,
+            attempt=self.attempt,
+            crashes=self.crashes,
+            losses=self.losses,
+            suspect=self.suspect,
+            generation=self.generation,
+            cost=new.cost,
+            schedule=new.schedule,
+        )
+
+    def claim(self) -> Claim:
+        """The claim under which it runs."""
+        return Claim(job=self.job(), fence=self.fence, worker=self.worker, handout=self.handout)
+
+    def status(self, now: int) -> Status:
+        """What people are shown."""
+        return status_of(
+            self.state,
+            due=self.due_at_ms <= now,
+            attempt=self.attempt,
+            held=self.hold is not None,
+            cancel_requested=self.cancel is not None,
+        )
+
+
+@dataclass(slots=True)
+class Key:
+    """An idempotency key and the job it made."""
+
+    body: str
+    job_id: str
+    created_at_ms: int
+
+
+class ReferenceStore:
+    """All write verbs, as plain functions on dicts."""
+
+    def __init__(self, clock_ms: Callable[[], int]) -> None:
+        self._now = clock_ms
+        self._sequence = 0
+        self.rows: dict[str, Row] = {}
+        self.keys: dict[tuple[str, str, str], Key] = {}
+        self.lines = Lines()
+
+    # ── submit ───────────────────────────────────────────────────────────────────────────────
+
+    def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Store what is new."""
+        return [self._submit_one(job) for job in jobs]
+
+    def _submit_one(self, job: NewJob) -> Submitted:
+        if job.id in self.rows:
+            return Submitted(job.id, SubmitAnswer.ALREADY)
+        if job.key is not None:
+            known = self.keys.get(_name(job, job.key))
+            if known is not None:
+                return Submitted(known.job_id, self._answer_for(known, job.key))
+            self.keys[_name(job, job.key)] = Key(job.key.body, job.id, self._now())
+        now = self._now()
+        wanted = now + job.delay_ms if job.run_at_ms is None else job.run_at_ms
+        self._sequence += 1
+        row = Row(job, self._sequence, now, max(now, wanted))
+        row.hold = Mark(by="", reason="", at_ms=now) if job.held else None
+        self.rows[job.id] = row
+        self.lines.known.add(row.turn.lane)
+        self._came(row)
+        return Submitted(job.id, SubmitAnswer.CREATED)
+
+    def _answer_for(self, known: Key, key: IdempotencyKey) -> SubmitAnswer:
+        if known.body != key.body:
+            return SubmitAnswer.CONFLICT
+        return SubmitAnswer.ALREADY if known.job_id in self.rows else SubmitAnswer.GONE
+
+    # ── claim ────────────────────────────────────────────────────────────────────────────────
+
+    def claim(self, request: ClaimRequest) -> Claimed:
+        """Hand out one job after the other, looking at everything each time."""
+        running = self.running_under(request.nonce)
+        if running:
+            return Claimed([row.claim() for row in running], 0)
+        taken: list[Row] = []
+        for with_quotas in (True, False):
+            for queue, quota in request.queues:
+                room = request.limit - len(taken)
+                if room > 0:
+                    room = min(room, quota) if with_quotas else room
+                    taken += self._hand_out(request, queue, room)
+        return Claimed([row.claim() for row in taken], self._poll_after(request))
+
+    def running_under(self, nonce: str) -> list[Row]:
+        """The jobs that still run under a request."""
+        return [
+            row
+            for row in self.rows.values()
+            if row.state is JobState.RUNNING and row.fence.nonce == nonce
+        ]
+
+    def _hand_out(self, request: ClaimRequest, queue: str, room: int) -> list[Row]:
+        now, taken = self._now(), list[Row]()
+        self.lines.wake(queue, request, self.rows.values(), now)
+        while len(taken) < room:
+            row = self.lines.next(queue, request, self.rows.values(), now)
+            if row is None:
+                break
+            row.handout = self.lines.move_on(row)
+            row.state = JobState.RUNNING
+            row.fence = Fence(row.fence.lease + 1, request.nonce)
+            row.worker, row.claimed_at_ms = request.worker, now
+            row.lease_ms, row.expires_at_ms = request.lease_ms, now + request.lease_ms
+            self._went(row)
+            taken.append(row)
+        return taken
+
+    def _poll_after(self, request: ClaimRequest) -> int | None:
+        queues = [queue for queue, _ in request.queues]
+        dues = [
+            row.due_at_ms
+            for row in self.rows.values()
+            if row.new.queue in queues
+            and row.in_turn()
+            and self.lines.is_asked(row.turn, request)
+            and row.new.tenant not in self.lines.held_tenants
+        ]
+        return max(0, min(dues) - self._now()) if dues else None
+
+    def _came(self, row: Row) -> None:
+        """A job stands in its turn now; a turn whose new head is due wakes at once."""
+        self.lines.came(row, self.rows.values(), self._now())
+
+    def _went(self, row: Row) -> None:
+        """A job has left its turn; a turn without a due head falls asleep."""
+        self.lines.went(row.turn, self.rows.values(), self._now())
+
+    # ── renew, settle, rescue ────────────────────────────────────────────────────────────────
+
+    def renew(self, leases: Sequence[Renewal], lease_ms: int) -> list[Renewed]:
+        """Extend what runs under its fence."""
+        answers: list[Renewed] = []
+        for lease in leases:
+            row = self.rows.get(lease.id)
+            if row is None or row.state is not JobState.RUNNING or row.fence != lease.fence:
+                answers.append(Renewed(lease.id, held=False, cancel_requested=False))
+                continue
+            row.lease_ms, row.expires_at_ms = lease_ms, self._now() + lease_ms
+            cancel = row.cancel is not None
+            answers.append(Renewed(lease.id, held=True, cancel_requested=cancel))
+        return answers
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        """Write what claims came to."""
+        return [self._settle_one(settlement) for settlement in settlements]
+
+    def _settle_one(self, settlement: Settlement) -> Settled:
+        row = self.rows.get(settlement.id)
+        if row is None:
+            return Settled(settlement.id, SettleAnswer.LOST, None)
+        if row.fence != settlement.fence:
+            return Settled(settlement.id, SettleAnswer.LOST, row.state)
+        if row.state is not JobState.RUNNING:
+            return Settled(settlement.id, SettleAnswer.ALREADY, row.state)
+        if settlement.only_if_expired and row.expires_at_ms > self._now():
+            return Settled(settlement.id, SettleAnswer.RENEWED, row.state)
+        chosen = settlement.next
+        if row.cancel is not None and settlement.cancelled is not None:
+            chosen = settlement.cancelled
+        self._write(row, chosen)
+        return Settled(settlement.id, SettleAnswer.DONE, row.state)
+
+    def _write(self, row: Row, chosen: Next) -> None:
+        now = self._now()
+        row.state, row.cancel = chosen.state, None
+        row.attempt, row.crashes, row.losses = chosen.attempt, chosen.crashes, chosen.losses
+        row.suspect, row.reason, row.result = chosen.suspect, chosen.reason, chosen.result
+        if chosen.state is JobState.WAITING:
+            row.due_at_ms = now + chosen.delay_ms
+            # The last failure stays to be seen until there is a newer one or an end.
+            row.error = chosen.error or row.error
+            self._came(row)
+        else:
+            row.finished_at_ms = now
+            row.error = chosen.error
+
+    def rescue(self, limit: int) -> list[Expired]:
+        """Cut stretched leases, then read those that have ended."""
+        now = self._now()
+        running = [row for row in self.rows.values() if row.state is JobState.RUNNING]
+        for row in running:
+            row.expires_at_ms = min(row.expires_at_ms, now + row.lease_ms)
+        ended = sorted(
+            (row for row in running if row.expires_at_ms <= now), key=lambda r: r.expires_at_ms
+        )
+        return [Expired(row.claim(), now - row.expires_at_ms) for row in ended[:limit]]
+
+    # ── operators' verbs ─────────────────────────────────────────────────────────────────────
+
+    def cancel(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        """Cancel what waits, ask what runs."""
+
+        def decide(row: Row) -> ChangeAnswer:
+            if row.state is JobState.CANCELLED or row.cancel is not None:
+                return ALREADY
+            if row.state in TERMINAL:
+                return CONFLICT
+            row.cancel = Mark(by=by, reason=reason, at_ms=self._now())
+            if row.state is JobState.RUNNING:
+                return ChangeAnswer.REQUESTED
+            row.state, row.finished_at_ms = JobState.CANCELLED, self._now()
+            self._went(row)
+            return DONE
+
+        return self._each(ids, decide)
+
+    def hold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        """Take out of the turn."""
+
+        def decide(row: Row) -> ChangeAnswer:
+            if row.state in TERMINAL:
+                return CONFLICT
+            if row.hold is not None:
+                return ALREADY
+            row.hold = Mark(by=by, reason=reason, at_ms=self._now())
+            self._went(row)
+            return DONE
+
+        return self._each(ids, decide)
+
+    def unhold(self, ids: Sequence[str]) -> list[Changed]:
+        """Put back into the turn."""
+
+        def decide(row: Row) -> ChangeAnswer:
+            if row.state in TERMINAL:
+                return CONFLICT
+            if row.hold is None:
+                return ALREADY
+            row.hold = None
+            self._came(row)
+            return DONE
+
+        return self._each(ids, decide)
+
+    def retry(self, ids: Sequence[str]) -> list[Changed]:
+        """Make due now; a dead job lives again."""
+
+        def decide(row: Row) -> ChangeAnswer:
+            if row.state is JobState.DEAD:
+                return self._replay_one(row)
+            if row.state is not JobState.WAITING:
+                return CONFLICT
+            if row.due_at_ms <= self._now():
+                return ALREADY
+            row.due_at_ms = self._now()
+            self._came(row)
+            return DONE
+
+        return self._each(ids, decide)
+
+    def replay(self, ids: Sequence[str]) -> list[Changed]:
+        """Begin a new life."""
+        return self._each(ids, self._replay_one)
+
+    def _replay_one(self, row: Row) -> ChangeAnswer:
+        if row.state not in TERMINAL:
+            return CONFLICT
+        row.state, row.due_at_ms, row.finished_at_ms = JobState.WAITING, self._now(), None
+        row.generation += 1
+        row.attempt = row.crashes = row.losses = 0
+        row.suspect = False
+        row.hold = row.cancel = row.reason = row.result = row.error = None
+        self._came(row)
+        return DONE
+
+    def purge(self, ids: Sequence[str]) -> list[Changed]:
+        """Remove what has ended."""
+
+        def decide(row: Row) -> ChangeAnswer:
+            if row.state not in TERMINAL:
+                return CONFLICT
+            del self.rows[row.new.id]
+            return DONE
+
+        return self._each(ids, decide)
+
+    def prune(self, retention: Retention) -> Pruned:
+        """Remove all that is past its retention."""
+        now = self._now()
+        floor = now - RETENTION_FLOOR_MS
+        by_age = now - retention.finished_ms
+        finished = self._ended(FINISHED)
+        surplus = len(finished) - retention.finished_count
+        old = [
+            job_id
+            for place, (at_ms, job_id) in enumerate(finished)
+            if at_ms < floor and (at_ms < by_age or place < surplus)
+        ]
+        by_age = now - retention.dead_ms
+        dead = self._ended({JobState.DEAD})
+        old += [job_id for at_ms, job_id in dead if at_ms < min(floor, by_age)]
+        for job_id in old:
+            del self.rows[job_id]
+        keys = [
+            name
+            for name, key in self.keys.items()
+            if key.job_id not in self.rows and key.created_at_ms < now - retention.key_ms
+        ]
+        for name in keys:
+            del self.keys[name]
+        return Pruned(jobs=len(old), keys=len(keys))
+
+    def _ended(self, states: frozenset[JobState] | set[JobState]) -> list[tuple[int, str]]:
+        return sorted(
+            (row.finished_at_ms or 0, row.new.id)
+            for row in self.rows.values()
+            if row.state in states
+        )
+
+    def _each(self, ids: Sequence[str], decide: Callable[[Row], ChangeAnswer]) -> list[Changed]:
+        answers: list[Changed] = []
+        for job_id in ids:
+            row = self.rows.get(job_id)
+            if row is None:
+                answers.append(Changed(job_id, ChangeAnswer.UNKNOWN, None))
+                continue
+            answer = decide(row)
+            state = row.state if job_id in self.rows else None
+            answers.append(Changed(job_id, answer, state))
+        return answers
+
+    # ── settings ─────────────────────────────────────────────────────────────────────────────
+
+    def put_queue(self, name: str, settings: QueueSettings) -> None:
+        """Set a queue's hold or longest wait."""
+        if settings.max_wait_ms is not None:
+            self.lines.max_wait_ms[name] = settings.max_wait_ms
+        _set(self.lines.held_queues, name, settings.held)
+
+    def put_type(self, name: str, settings: TypeSettings) -> None:
+        """Set a type's hold."""
+        _set(self.lines.held_types, name, settings.held)
+
+    def put_tenant(self, name: str, settings: TenantSettings) -> None:
+        """Set a tenant's weight or hold."""
+        if settings.weight is not None:
+            self.lines.weights[name] = settings.weight
+        if settings.held is not None:
+            self.lines.hold_tenant(name, self.rows.values(), self._now(), held=settings.held)
+
+
+def _set(names: set[str], name: str, held: bool | None) -> None:  # noqa: FBT001 - None: as it is
+    if held is not None:
+        (names.add if held else names.discard)(name)
+
+
+def _name(job: NewJob, key: IdempotencyKey) -> tuple[str, str, str]:
+    return (job.tenant, key.scope, key.key)

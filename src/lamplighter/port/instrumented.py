@@ -1,0 +1,113 @@
+"""Tells of every call of a verb from outside, so that engines hold no telemetry.
+
+When nobody listens, a call costs one look at a list.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+from lamplighter import runtime
+from lamplighter.observability import events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from lamplighter.port.capabilities import Capabilities
+    from lamplighter.port.store import (
+        Engine,
+        Inspector,
+        JobStore,
+        Membership,
+        Settings,
+        Wakeup,
+    )
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Part = TypeVar("Part")
+
+
+class Instrumented:
+    """An engine whose verbs tell what they took and what went wrong."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._bind()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._engine.capabilities
+
+    @property
+    def jobs(self) -> JobStore:
+        return self._jobs
+
+    @property
+    def membership(self) -> Membership:
+        return self._membership
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    @property
+    def wakeup(self) -> Wakeup:
+        return self._engine.wakeup
+
+    @property
+    def inspector(self) -> Inspector:
+        return self._inspector
+
+    async def open(self) -> None:
+        await self._engine.open()
+        self._bind()
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+    async def migrate(self) -> tuple[int, int]:
+        return await self._engine.migrate()
+
+    def _bind(self) -> None:
+        engine = self._engine
+        self._jobs: JobStore = told(engine.jobs)
+        self._membership: Membership = told(engine.membership)
+        self._settings: Settings = told(engine.settings)
+        self._inspector: Inspector = told(engine.inspector)
+
+
+class _Told:
+    """Holds the wrapped verbs of one part as plain attributes."""
+
+
+def told(part: Part) -> Part:
+    """Give the same part with each verb wrapped."""
+    wrapped = _Told()
+    names = [name for name in dir(type(part)) if not name.startswith("_")]
+    if not names:
+        return part  # an engine that is not open yet: its parts only refuse
+    for name in names:
+        setattr(wrapped, name, _telling(name, getattr(part, name)))
+    return cast("Part", wrapped)
+
+
+def _telling(
+    verb: str, call: Callable[P, Coroutine[Any, Any, R]]
+) -> Callable[P, Coroutine[Any, Any, R]]:
+    @wraps(call)
+    async def tell(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not events.listened():
+            return await call(*args, **kwargs)
+        began = runtime.monotonic()
+        try:
+            answer = await call(*args, **kwargs)
+        except Exception as error:
+            seconds = runtime.monotonic() - began
+            events.emit(events.STORE_ERROR, verb=verb, seconds=seconds, error=error)
+            raise
+        events.emit(events.STORE_CALL, verb=verb, seconds=runtime.monotonic() - began)
+        return answer
+
+    return tell

@@ -1,0 +1,295 @@
+"""The verbs. Each docstring is a contract: `port/conformance` has a test for every sentence.
+
+Every verb is one atomic operation of the store, judged by the store's clock. Every verb may be
+repeated after a lost reply: doing it twice is doing it once. Calls of more than
+``Capabilities.max_batch`` items are refused with InvalidInput before anything is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamplighter.model.job import Attempt, JobRecord
+    from lamplighter.model.lifecycle import Settlement
+    from lamplighter.port.capabilities import Capabilities
+    from lamplighter.port.values import (
+        Beat,
+        Changed,
+        Claimed,
+        ClaimRequest,
+        DeadGroup,
+        Expired,
+        Explanation,
+        JobFilter,
+        JobPage,
+        NewWorker,
+        Pruned,
+        QueueInfo,
+        QueueSettings,
+        Renewal,
+        Renewed,
+        Retention,
+        Settled,
+        Submitted,
+        TenantInfo,
+        TenantSettings,
+        TypeRow,
+        TypeSettings,
+        WorkerInfo,
+    )
+    from lamplighter.model.job import Claim, NewJob
+
+
+class JobStore(Protocol):
+    """Everything that moves a job."""
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Store new jobs, all in one write, and answer for each in order.
+
+        A job is due at the store's now plus ``delay_ms``, or at ``run_at_ms``; the past means
+        now. An id that exists, finished jobs included, is `already` and nothing changes. With an
+        idempotency key: first use creates key and job together; the same body again is `already`
+        with the existing id; another body is `conflict`; a key whose job was pruned is `gone`
+        with the old id. Two equal ids or keys within one call follow the same rules. A held job
+        waits until it is unheld. When the call raises, none of its jobs is stored.
+        """
+        ...
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        """Hand out up to ``limit`` due jobs of the asked queues and types.
+
+        Eligible: waiting, due, neither job, queue, type nor tenant held, requirement met. Order:
+        queues as asked, filled up to their quotas first and then beyond; inside a queue as
+        `model/stride.py` says. Atomic: no two callers receive the same job. Each claim raises the
+        job's lease number by one and sets the nonce; the lease ends ``lease_ms`` from the store's
+        now. Each hand-out carries its queue's next hand-out number. Repeated with the same nonce
+        it returns the jobs still running under that nonce and hands out nothing new. Never waits.
+        `poll_after_ms` is 0 when due work was left behind only because of a bound other than
+        ``limit``; None when nothing asked for is waiting with a time; otherwise the time until
+        the next asked-for job falls due. Jobs of held queues, types or tenants do not count.
+        """
+        ...
+
+    async def renew(self, leases: Sequence[Renewal], lease_ms: int) -> list[Renewed]:
+        """Extend leases to ``lease_ms`` from the store's now, answering for each in order.
+
+        Extended only while the job runs under exactly this fence; a lease that has ended but was
+        not rescued is extended too. The answer says whether a cancel was requested.
+        """
+        ...
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        """Write what claims came to, all in one write, answering for each in order.
+
+        Accepted only while the job runs under exactly this fence; then `next` is written, or
+        `cancelled` if that is set and a cancel was requested. Back to waiting: due after
+        ``delay_ms``, behind nobody who is due later. The same fence again is `already` until the
+        job is claimed again or removed; any other fence, or an unknown id, is `lost`. With
+        `only_if_expired` a lease that has not ended is left alone and answered `renewed`. With
+        `history` a row of the attempt is kept. A settled job no longer has a lease that could end,
+        and the record names the worker of its last attempt. A cancel request does not outlive
+        the settle unless the job became `cancelled`. Content never makes a settle fail.
+        """
+        ...
+
+    async def rescue(self, limit: int) -> list[Expired]:
+        """Read up to ``limit`` claims whose lease has ended, longest overdue first.
+
+        Changes nothing: the write is ``settle`` with `only_if_expired`. A lease that ends later
+        than now plus its own length (the clock went back) is first cut to now plus that length.
+        """
+        ...
+
+    async def claims_of(self, worker: str) -> list[Claim]:
+        """Read the claims a worker holds, for the supervisor that buries it."""
+        ...
+
+    async def cancel(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        """Cancel jobs, answering for each in order.
+
+        Blocked or waiting, held or not: `done`, and it never runs. Running: `requested`; settle
+        decides once. Asked again: `already`. Other terminal states: `conflict`. Unknown: `unknown`.
+        """
+        ...
+
+    async def hold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        """Keep jobs from being handed out until unheld, answering for each in order.
+
+        Waiting or blocked: `done`; held before: `already`, and the first mark stays. Running:
+        `done` too: it is kept if the job comes back to waiting. Terminal: `conflict`.
+        """
+        ...
+
+    async def unhold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        """Let held jobs go on, due when they were due. Not held: `already`. Terminal: `conflict`."""
+        ...
+
+    async def retry(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        """Make waiting jobs due now; a job that is due already is `already`, one that runs `conflict`.
+
+        On a dead job it is ``replay``. Other terminal states: `conflict`. A hold stays.
+        """
+        ...
+
+    async def replay(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        """Run terminal jobs again: same id, generation + 1, due now, counters at zero.
+
+        Result, error, reason, cancel request and hold of the old life are gone; its history rows
+        stay. Not terminal: `conflict`. The idempotency key still belongs to the job.
+        """
+        ...
+
+    async def purge(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        """Remove terminal jobs with their history, whatever their age. Not terminal: `conflict`.
+
+        A key that named the job stays and answers `gone`.
+        """
+        ...
+
+    async def prune(self, retention: Retention, limit: int) -> Pruned:
+        """Remove up to ``limit`` terminal jobs past their retention, and what else has aged out.
+
+        Succeeded, cancelled and expired jobs go by age and by count, oldest first; dead ones by
+        their own age. Never anything younger than 15 minutes, never a job that is not terminal.
+        Keys go after their own age, counted from their creation, once their job is gone.
+        """
+        ...
+
+
+class Membership(Protocol):
+    """Who is alive."""
+
+    async def join(self, worker: NewWorker) -> Beat:
+        """Enter a worker and publish the types it knows. Joining twice is joining once."""
+        ...
+
+    async def beat(self, worker: str, running: int) -> Beat:
+        """Say that a worker lives; `known` is False when the store has forgotten it."""
+        ...
+
+    async def leave(self, worker: str) -> None:
+        """Take a worker out. Unknown workers are no error."""
+        ...
+
+    async def lead(self, role: str, holder: str, term_ms: int) -> bool:
+        """Try to hold a role for a while; True while this holder has it.
+
+        An optimisation for work worth doing once. Nothing is correct only because of it.
+        """
+        ...
+
+
+class Settings(Protocol):
+    """What operators set. Each raises the settings version that `beat` answers."""
+
+    async def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
+        """Set a queue's `max_wait` or hold; acts on the next claim, at a cost free of the backlog."""
+        ...
+
+    async def put_tenant(
+        self, name: str, settings: TenantSettings, *, by: str, reason: str
+    ) -> None:
+        """Set a tenant's weight or hold, at a cost free of the backlog.
+
+        A weight acts on the backlog from the next hand-out on. A hold puts the tenant's turns to
+        sleep at once; unholding wakes them at the clock, like any turn that wakes.
+        """
+        ...
+
+    async def put_type(self, name: str, settings: TypeSettings, *, by: str, reason: str) -> None:
+        """Set a type's hold; acts on the next claim."""
+        ...
+
+
+class Wakeup(Protocol):
+    """Hints that make things fast. Losing all of them only makes things later by one poll."""
+
+    async def notify(self, topic: str) -> None:
+        """Wake those who wait for this topic. Never fails, never blocks, may be lost."""
+        ...
+
+    async def wait(self, topics: Sequence[str], timeout: float) -> bool:
+        """Wait until one of the topics may have news, or the time is over; True for news.
+
+        News that came between two waits of this engine on the same topic is not missed.
+        """
+        ...
+
+
+def queue_topic(queue: str) -> str:
+    """Topic of work in a queue."""
+    return f"queue:{queue}"
+
+
+FINISHED_TOPIC = "finished"
+"""Topic of jobs that ended."""
+
+
+class Inspector(Protocol):
+    """Reads only: whoever holds this cannot move a job."""
+
+    async def job(self, job_id: str) -> JobRecord | None:
+        """Give one job, or None."""
+        ...
+
+    async def jobs(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> JobPage:
+        """List jobs, newest first. A page may be short and still have a cursor."""
+        ...
+
+    async def explain(self, job_id: str) -> Explanation | None:
+        """Say why a job is not running."""
+        ...
+
+    async def counts(self) -> dict[str, int]:
+        """Count jobs per state, each exact up to 10,000."""
+        ...
+
+    async def queues(self) -> list[QueueInfo]:
+        """List queues by name."""
+        ...
+
+    async def tenants(self) -> list[TenantInfo]:
+        """List tenants that have settings, waiting or running jobs, by name; at most 1,000."""
+        ...
+
+    async def types(self) -> list[TypeRow]:
+        """List published job types by name, one row per version."""
+        ...
+
+    async def workers(self) -> list[WorkerInfo]:
+        """List workers, oldest first."""
+        ...
+
+    async def attempts(self, job_id: str) -> list[Attempt]:
+        """Give a job's failed attempts, oldest first."""
+        ...
+
+    async def dead_groups(self, which: JobFilter) -> list[DeadGroup]:
+        """Group dead letters by type and fingerprint, most frequent first."""
+        ...
+
+
+class Engine(Protocol):
+    """One store, opened."""
+
+    capabilities: Capabilities
+    jobs: JobStore
+    membership: Membership
+    settings: Settings
+    wakeup: Wakeup
+    inspector: Inspector
+
+    async def open(self) -> None:
+        """Connect, check that the store is ours and of our version; migrate an empty one."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is being written and let go of everything. Closing twice is closing once."""
+        ...
+
+    async def migrate(self) -> tuple[int, int]:
+        """Bring the store to this version; gives the version before and after."""
+        ...

@@ -1,0 +1,365 @@
+"""What goes into the verbs and comes out of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from lamplighter.model.stride import DEFAULT_MAX_WAIT_MS, DEFAULT_WEIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lamplighter.model.job import Claim, ErrorInfo, Fence, JobRecord, JobState, Level, Mark
+
+# ── submit ───────────────────────────────────────────────────────────────────────────────────
+
+
+class SubmitAnswer(StrEnum):
+    """What became of one submission."""
+
+    CREATED = "created"
+    ALREADY = "already"
+    """The id, or the key with the same body, was there before; ``id`` names the existing job."""
+    GONE = "gone"
+    """The key outlived its job: the job ran and was removed by retention."""
+    CONFLICT = "conflict"
+    """The key was used with another body; ``id`` names the job that has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """Answer to one submission."""
+
+    id: str
+    answer: SubmitAnswer
+
+
+# ── claim ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRequest:
+    """What a worker has room for."""
+
+    nonce: str
+    """16 hex digits, drawn anew for each request: request id, and half of every fence in it."""
+    worker: str
+    """Incarnation of the claiming process."""
+    queues: tuple[tuple[str, int], ...]
+    """Queues in the order to fill, each with its quota; the rest of ``limit`` follows in order."""
+    types: tuple[str, ...]
+    """Job types this worker can run; others stay where they are."""
+    limit: int
+    lease_ms: int
+    requirements: tuple[str, ...] = ("",)
+    """Requirements this worker meets; the empty one is that of ordinary jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Answer to a claim."""
+
+    claims: list[Claim]
+    poll_after_ms: int | None
+    """0: ask again at once. A number: something asked for falls due then. None: nothing known."""
+
+
+# ── renew, settle ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """Answer to one renewal."""
+
+    id: str
+    held: bool
+    """True: the lease was extended. False: it belongs to somebody else, or the job has ended."""
+    cancel_requested: bool
+
+
+class SettleAnswer(StrEnum):
+    """What became of one settlement."""
+
+    DONE = "done"
+    ALREADY = "already"
+    """This very fence settled the job before; nothing was changed."""
+    LOST = "lost"
+    """The fence is not the current one; nothing was changed."""
+    RENEWED = "renewed"
+    """Only for rescue: the lease had been extended, so the job was left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Answer to one settlement."""
+
+    id: str
+    answer: SettleAnswer
+    state: JobState | None
+    """State of the job now, if it is still known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A claim whose lease ended, as ``rescue`` reads it."""
+
+    claim: Claim
+    overdue_ms: int
+
+
+# ── operators' verbs ─────────────────────────────────────────────────────────────────────────
+
+
+class ChangeAnswer(StrEnum):
+    """What became of one operator's wish."""
+
+    DONE = "done"
+    REQUESTED = "requested"
+    """Cancel of a running job: noted, decided once by settle."""
+    ALREADY = "already"
+    """It was so before."""
+    CONFLICT = "conflict"
+    """The job's state forbids it; nothing was changed."""
+    UNKNOWN = "unknown"
+    """No such job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Answer to one wish; ``state`` is the job's state after it."""
+
+    id: str
+    answer: ChangeAnswer
+    state: JobState | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long terminal jobs are kept. Nothing younger than 15 minutes is ever pruned."""
+
+    finished_ms: int = 7 * 86_400_000
+    finished_count: int = 1_000_000
+    dead_ms: int = 30 * 86_400_000
+    key_ms: int = 7 * 86_400_000
+
+
+RETENTION_FLOOR_MS = 15 * 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What one bounded step of retention removed; ``more`` when it stopped at its limit."""
+
+    jobs: int = 0
+    keys: int = 0
+    others: int = 0
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """What operators set on a queue. None leaves a field as it is."""
+
+    max_wait_ms: int | None = None
+    held: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantSettings:
+    """What operators set on a tenant. None leaves a field as it is."""
+
+    weight: int | None = None
+    held: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeSettings:
+    """What operators set on a job type. None leaves a field as it is."""
+
+    held: bool | None = None
+
+
+# ── membership ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeInfo:
+    """A job type as a worker publishes it, so that others can validate without its code."""
+
+    name: str
+    schema: str
+    """JSON Schema of the arguments, as text."""
+    hash: str
+    queue: str
+    options: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Defaults of the type: priority, timeout, retry, delivery."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWorker:
+    """A process that joins."""
+
+    id: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    slots: int
+    types: tuple[TypeInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """A worker as others see it."""
+
+    id: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    types: tuple[str, ...]
+    slots: int
+    running: int
+    joined_at_ms: int
+    beat_at_ms: int
+    state: str
+    """alive, suspect (15 s without a beat) or dead (30 s)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Answer to a beat."""
+
+    known: bool
+    """False: the store has forgotten this worker; it should join again."""
+    settings_version: int
+
+
+# ── reads ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs; all given fields must match."""
+
+    statuses: tuple[str, ...] = ()
+    """Shown statuses, or the groups `pending` and `failed`."""
+    types: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    tenants: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
+    tag: str | None = None
+    finished_after_ms: int | None = None
+    finished_before_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Some jobs, newest first, and where to go on; ``cursor`` None: that was all."""
+
+    jobs: list[JobRecord]
+    cursor: str | None
+
+
+class Why(StrEnum):
+    """Why a job is not running."""
+
+    FINISHED = "finished"
+    RUNNING = "running"
+    BLOCKED = "blocked"
+    HELD_JOB = "held_job"
+    HELD_QUEUE = "held_queue"
+    HELD_TYPE = "held_type"
+    HELD_TENANT = "held_tenant"
+    NOT_DUE = "not_due"
+    BEHIND = "behind"
+    NO_WORKER = "no_worker"
+    NO_ROOM = "no_room"
+    NEXT = "next"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One answer to "why did this not run?"."""
+
+    why: Why
+    text: str
+    mark: Mark | None = None
+    until_ms: int | None = None
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All answers, the most decisive first."""
+
+    record: JobRecord
+    reasons: list[Reason]
+
+
+COUNT_LIMIT = 10_000
+BEHIND_LIMIT = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueInfo:
+    """A queue as people see it. Counts are exact up to 10,000; then they mean: at least."""
+
+    name: str
+    ready: int
+    scheduled: int
+    running: int
+    held: Mark | None
+    max_wait_ms: int = DEFAULT_MAX_WAIT_MS
+    oldest_due_ms: int | None = None
+    """How long the head that waits longest has been due."""
+    handouts: int = 0
+    by_level: Mapping[Level, int] = field(default_factory=dict["Level", int])
+    """Waiting jobs, due or not, per level."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantInfo:
+    """A tenant as people see it."""
+
+    name: str
+    weight: int = DEFAULT_WEIGHT
+    held: Mark | None = None
+    waiting: int = 0
+    running: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeRow:
+    """A job type as people see it."""
+
+    name: str
+    queue: str
+    schema: str
+    hash: str
+    options: Mapping[str, object]
+    held: Mark | None
+    live_workers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadGroup:
+    """Dead letters with one cause."""
+
+    fingerprint: str
+    type: str
+    queue: str
+    error: ErrorInfo | None
+    reason: str
+    count: int
+    newest_at_ms: int
+    example: str
+    """Id of the newest job in the group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """One lease to be extended."""
+
+    id: str
+    fence: Fence

@@ -1,0 +1,113 @@
+"""The way from plain code into an event loop: a private loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from lamplighter.model.errors import SyncInsideLoop
+
+T = TypeVar("T")
+
+Work = Callable[[], Coroutine[Any, Any, T]]
+
+
+class Portal:
+    """Runs coroutines for callers that have no event loop. Its thread starts at the first call."""
+
+    def __init__(self, last: Work[None]) -> None:
+        self._last = last
+        """What runs in the loop before it ends."""
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        _every.add(self)
+
+    def run(self, work: Work[T], *, instead: str) -> T:
+        """Run ``work()`` to its end; ``instead`` names the awaitable twin of the caller."""
+        refuse_inside_loop(instead)
+        future = asyncio.run_coroutine_threadsafe(work(), self._running_loop())
+        try:
+            return future.result()
+        except BaseException:
+            # Ctrl-C while waiting: the work must not go on behind the caller's back.
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End the thread. The next call starts another."""
+        with self._starting:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        try:
+            asyncio.run_coroutine_threadsafe(self._last(), loop).result()
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+
+    def forget(self) -> None:
+        """Start anew in a forked child, where the thread of the parent does not exist."""
+        _inherited.append(self._loop)
+        self._starting = threading.Lock()
+        self._loop = self._thread = None
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(
+                    target=_run, args=(loop,), name="lamplighter-portal", daemon=True
+                )
+                thread.start()
+                self._loop, self._thread = loop, thread
+            return self._loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def refuse_inside_loop(instead: str) -> None:
+    """Raise if this thread runs an event loop, which a waiting call would stop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise SyncInsideLoop(
+        "a call that waits was made inside a running event loop, which it would stop",
+        hint=f"use `await {instead}` here",
+        value=instead,
+    )
+
+
+_every: weakref.WeakSet[Portal] = weakref.WeakSet()
+_inherited: list[object] = []
+"""Kept for ever: finalising the parent's loop would close descriptors the child may reuse."""
+
+
+def _forget_all() -> None:
+    for portal in tuple(_every):
+        portal.forget()
+
+
+def _close_all() -> None:
+    for portal in tuple(_every):
+        with contextlib.suppress(Exception):
+            portal.close()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+atexit.register(_close_all)

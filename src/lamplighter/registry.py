@@ -1,0 +1,268 @@
+"""The job types of a program: which function runs a job, and what it takes and gives.
+
+Handlers are found by the name they were registered under and by nothing else: a stored job can
+never make a worker import something.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, cast
+
+import msgspec
+
+from lamplighter import payload, signature
+from lamplighter.model.errors import (
+    InvalidArguments,
+    InvalidHandler,
+    InvalidOption,
+    InvalidPayload,
+    UnknownType,
+)
+from lamplighter.model.job import Delivery, Level
+from lamplighter.model.names import DEFAULT_QUEUE, PAYLOAD_LIMIT, check_name, shown
+from lamplighter.model.retry import Retry
+from lamplighter.payload import DoesNotFit, NotJson
+from lamplighter.port.values import TypeInfo
+
+__all__ = ["DoesNotFit", "JobType", "NotJson", "Registry"]
+
+_DEFAULT_RETRY = Retry()
+
+
+class JobType:
+    """One kind of job: its handler, and the options it has unless a submission says otherwise."""
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        level: Level = Level.NORMAL,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+        delivery: Delivery = Delivery.AT_LEAST_ONCE,
+    ) -> None:
+        self.function = function
+        self.signature = signature.read(function)
+        self.name = _name(function, name)
+        self.queue = check_name("queue", queue)
+        self.level = level
+        self.own_retry = _checked_retry(retry, delivery)
+        """The policy given for this type, or None."""
+        self.retry = retry or _DEFAULT_RETRY
+        """The policy for a job that brings none of its own."""
+        self.timeout = timeout
+        """Seconds a handler has; None: what the settings say."""
+        self.delivery = delivery
+        self.is_async = self.signature.is_async
+        self.wants_context = self.signature.wants_context
+        self.schema = self.signature.schema
+        self.hash = self._hash()
+        self._positional = self.signature.positional
+        self._arguments: msgspec.json.Decoder[msgspec.Struct] = msgspec.json.Decoder(
+            self.signature.arguments, dec_hook=payload.from_json
+        )
+        self._result: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+            self.signature.result, dec_hook=payload.from_json
+        )
+
+    # ── submit ───────────────────────────────────────────────────────────────────────────────
+
+    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bytes:
+        """Write the arguments of a call as JSON by name, or say why the handler refuses them."""
+        given: dict[str, object] = dict(zip(self._positional, args, strict=False))
+        if len(args) > len(self._positional):
+            self._misfit(f"{len(args)} arguments by position were given", args)
+        if kwargs:
+            for name in kwargs:
+                if name in given:
+                    self._misfit(f"`{name}` was given twice, by position and by name", name)
+            given.update(kwargs)
+        written = payload.encode(given)
+        try:
+            self._arguments.decode(written)
+        except Exception as error:  # noqa: BLE001 - models validate with foreign code
+            cause, value = payload.explain_misfit(error, written, "arguments")
+            self._misfit(cause, value)
+        return written
+
+    def _misfit(self, cause: str, value: object) -> NoReturn:
+        raise InvalidArguments(
+            f"`{self.name}` cannot be called like this: {cause}",
+            hint=f"call it as {self.signature.text}",
+            value=value,
+        ) from None
+
+    # ── run ──────────────────────────────────────────────────────────────────────────────────
+
+    def decode(self, written: bytes) -> dict[str, object]:
+        """Read stored arguments into what the handler takes by name.
+
+        Raises NotJson for bytes that no version could read, DoesNotFit for arguments that this
+        version of the handler does not take.
+        """
+        try:
+            return msgspec.structs.asdict(self._arguments.decode(written))
+        except Exception as error:
+            payload.object_in(written)
+            cause, value = payload.explain_misfit(error, written, "arguments")
+            raise DoesNotFit(
+                f"the stored arguments do not fit `{self.name}`: {cause}",
+                hint=f"this worker's handler is {self.signature.text}; deploy the version that "
+                "fits, or submit the job again",
+                value=value,
+            ) from error
+
+    def encode_result(self, value: object) -> tuple[bytes | None, str | None]:
+        """Write a result as JSON; what cannot be kept gives None and a note that says why.
+
+        Never raises: the handler has returned, and its effect with it.
+        """
+        if value is None:
+            return None, None
+        try:
+            written = payload.encode_value(value, "result")
+        except InvalidPayload as error:
+            return None, f"the result was not kept: {error.cause}"
+        except Exception as error:  # noqa: BLE001 - no value may make a finished job fail
+            return None, f"the result was not kept: {type(error).__name__} while writing it"
+        if len(written) > PAYLOAD_LIMIT:
+            return None, (
+                f"the result was not kept: it has {len(written):,} bytes as JSON, "
+                f"the limit is {PAYLOAD_LIMIT:,}"
+            )
+        return written, None
+
+    def decode_result(self, written: bytes | None) -> object:
+        """Read a stored result as the handler's return type."""
+        if written is None:
+            return None
+        try:
+            return self._result.decode(written)
+        except Exception as error:
+            cause, value = payload.explain_misfit(error, written, "result")
+            raise InvalidPayload(
+                f"the stored result does not fit the return type of `{self.name}`: {cause}",
+                hint="correct the handler's return annotation, or read the plain JSON with "
+                "`(await handle.record()).result`",
+                value=value,
+            ) from error
+
+    # ── tell others ──────────────────────────────────────────────────────────────────────────
+
+    def info(self) -> TypeInfo:
+        """Give what a worker publishes about this type."""
+        return TypeInfo(
+            name=self.name,
+            schema=self.schema,
+            hash=self.hash,
+            queue=self.queue,
+            options=self._options(),
+        )
+
+    def _options(self) -> dict[str, object]:
+        options: dict[str, object] = {
+            "priority": self.level.label,
+            "delivery": self.delivery.value,
+        }
+        if self.timeout is not None:
+            options["timeout"] = self.timeout
+        if self.own_retry is not None:
+            function = self.own_retry.function
+            options["retry"] = (
+                json.loads(self.own_retry.to_json())
+                if function is None
+                else {"function": getattr(function, "__name__", "function")}
+            )
+        return options
+
+    def _hash(self) -> str:
+        version = json.dumps([self.name, self.schema, self.queue, self._options()], sort_keys=True)
+        return hashlib.sha256(version.encode()).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return f"<JobType {self.name}: {self.signature.text}>"
+
+
+class Registry:
+    """The job types of one program, by name."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, JobType] = {}
+
+    def add(self, job_type: JobType) -> JobType:
+        """Take in a job type; a name can be taken once."""
+        known = self._types.get(job_type.name)
+        if known is not None:
+            raise InvalidHandler(
+                f"two handlers want the name `{job_type.name}`: {_place(known.function)} and "
+                f"{_place(job_type.function)}",
+                hint="give one of them another name with `@app.job(name=…)`",
+                value=job_type.name,
+            )
+        self._types[job_type.name] = job_type
+        return job_type
+
+    def get(self, name: str) -> JobType:
+        """Find a job type, or say which names are known."""
+        known = self._types.get(name)
+        if known is None:
+            near = difflib.get_close_matches(name, self._types, n=1)
+            listed = ", ".join(sorted(self._types)[:20]) or "none"
+            guess = f"did you mean `{near[0]}`? " if near else ""
+            raise UnknownType(
+                f"no job type {shown(name)} is registered here",
+                hint=f"{guess}known here: {listed}",
+                value=name,
+            )
+        return known
+
+    def names(self) -> tuple[str, ...]:
+        """List the known names, sorted."""
+        return tuple(sorted(self._types))
+
+    def infos(self) -> tuple[TypeInfo, ...]:
+        """Give what a worker publishes about all its types."""
+        return tuple(self._types[name].info() for name in sorted(self._types))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._types
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+
+def _name(function: Callable[..., object], name: str | None) -> str:
+    if name is None and function.__name__ == "<lambda>":
+        raise InvalidHandler(
+            "a lambda has no name under which its jobs could be stored",
+            hint="write a `def`, or give a name with `name=…`",
+            value=function,
+        )
+    return check_name("job type", function.__name__ if name is None else name)
+
+
+def _checked_retry(retry: object, delivery: Delivery) -> Retry | None:
+    if retry is not None and not isinstance(retry, Retry):
+        raise InvalidOption(
+            f"retry is {shown(retry)}",
+            hint="give a policy, as in retry=Retry(delays=[60, 300])",
+            value=retry,
+        )
+    if retry is not None and delivery is Delivery.AT_MOST_ONCE and retry.max_attempts > 1:
+        raise InvalidOption(
+            "a job type that runs at most once was given a retry policy",
+            hint="leave retry out, or choose delivery at_least_once",
+            value=retry,
+        )
+    return retry
+
+
+def _place(function: Callable[..., object]) -> str:
+    module = cast("str", getattr(function, "__module__", "?"))
+    return f"{module}.{function.__qualname__}"

@@ -1,0 +1,71 @@
+"""The one loop of the house. A service says what one step does and when the next is due."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+
+from lamplighter import runtime
+from lamplighter.model.errors import LamplighterError
+from lamplighter.observability import events
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+
+
+class Service(ABC):
+    """Background work: a step that returns the seconds until the next one.
+
+    A step that raises is told as an event and tried again after a growing pause; the loop itself
+    ends only when it is stopped. ``progress`` is the time of the last step that returned, for
+    health checks that ask for progress and not for a living process.
+    """
+
+    name = "service"
+
+    def __init__(self) -> None:
+        self.progress = runtime.monotonic()
+        self._stopped = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    async def step(self) -> float:
+        """Do a bounded piece of work; return the seconds until the next."""
+
+    def start(self) -> None:
+        """Begin; calling it twice is calling it once."""
+        if self._task is None:
+            self._task = runtime.spawn(self._loop(), name=self.name)
+
+    async def stop(self) -> None:
+        """Let the running step finish, then end."""
+        self._stopped.set()
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _loop(self) -> None:
+        pause = _FIRST_PAUSE
+        while not self._stopped.is_set():
+            try:
+                delay = await self.step()
+                pause = _FIRST_PAUSE
+                self.progress = runtime.monotonic()
+            except Exception as error:  # noqa: BLE001 - a service must survive any step
+                expected = isinstance(error, LamplighterError)
+                events.emit(
+                    events.SERVICE_ERROR, service=self.name, error=error, expected=expected
+                )
+                delay, pause = pause, min(pause * 2, _LONGEST_PAUSE)
+            await self._rest(delay)
+
+    async def _rest(self, delay: float) -> None:
+        if delay <= 0:
+            await runtime.sleep(0)
+            return
+        sleeper = asyncio.ensure_future(runtime.sleep(delay))
+        stopper = asyncio.ensure_future(self._stopped.wait())
+        try:
+            await asyncio.wait({sleeper, stopper}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeper.cancel()
+            stopper.cancel()

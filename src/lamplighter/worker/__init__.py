@@ -1,0 +1,1 @@
+"""Workers: a supervisor that keeps leases, and its children that run jobs."""

@@ -1,0 +1,130 @@
+"""What becomes of the claims of a child that died, hangs, or stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lamplighter import runtime
+from lamplighter.config import Settings
+from lamplighter.model import lifecycle
+from lamplighter.model.errors import StoreError
+from lamplighter.model.job import TERMINAL, Claim, Fence, JobState
+from lamplighter.model.lifecycle import Settlement
+from lamplighter.model.outcome import AbandonCause, Abandoned, Outcome, Released, TimedOut
+from lamplighter.model.retry import Retry
+from lamplighter.observability import events
+from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
+from lamplighter.port.values import SettleAnswer
+from lamplighter.worker import failure
+from lamplighter.worker.ledger import Entry
+from lamplighter.worker.process import ChildProcess
+from lamplighter.worker.run import BATCH
+from lamplighter.worker.settler import hastened
+
+Answer = TypeVar("Answer")
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many claims a dead child left behind."""
+
+    started: int
+    unstarted: int
+
+
+class Burial:
+    """Settles claims in a child's stead.
+
+    The store is asked what the child holds: its last claim may never have been reported. What
+    was not reported as started has not been started, because the report comes first.
+    """
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._limit = min(BATCH, engine.capabilities.max_batch)
+
+    async def bury(self, child: ChildProcess) -> Counts:
+        """Settle everything a dead child held."""
+        known = _by_fence(child)
+        claims = await self._repeat(lambda: self._engine.jobs.claims_of(child.worker))
+        started = sum(_was_started(known, claim) for claim in claims)
+        await self._settle(child, [(claim, self._outcome(child, known, claim)) for claim in claims])
+        child.ledger.drop(list(child.ledger.entries))
+        return Counts(started, len(claims) - started)
+
+    async def give_back(self, child: ChildProcess) -> int:
+        """Settle what a silent child has not started, and take it away from it."""
+        async with child.giving_back:
+            child.lose([entry.number for entry in child.ledger.unstarted()])
+            claims = await self._engine.jobs.claims_of(child.worker)
+            # What is in the ledger now was started before, or claimed while we asked.
+            kept = _by_fence(child)
+            unstarted = [claim for claim in claims if (claim.job.id, claim.fence) not in kept]
+            await self._settle(child, [(claim, Released()) for claim in unstarted])
+            return len(unstarted)
+
+    def _outcome(
+        self, child: ChildProcess, known: dict[tuple[str, Fence], Entry], claim: Claim
+    ) -> Outcome:
+        entry = known.get((claim.job.id, claim.fence))
+        if entry is None or not entry.started:
+            return Released()
+        if entry.number in child.condemned:
+            timeout = (entry.hard_end or 0) - entry.started_at - self._settings.hard_after
+            return TimedOut(failure.timed_out(round(timeout, 1), killed=True))
+        if child.condemned or child.draining:
+            return Released(started=True)
+        return Abandoned(AbandonCause.CHILD_DIED)
+
+    async def _settle(self, child: ChildProcess, outcomes: Sequence[tuple[Claim, Outcome]]) -> None:
+        settlements = [self._decide(child, claim, outcome) for claim, outcome in outcomes]
+        queues = {claim.job.id: claim.job.queue for claim, _ in outcomes}
+        back: set[str] = set()
+        finished = False
+        for start in range(0, len(settlements), self._limit):
+            batch = settlements[start : start + self._limit]
+            for answer in await self._repeat(lambda batch=batch: self._engine.jobs.settle(batch)):
+                if answer.answer is SettleAnswer.LOST:
+                    continue
+                finished = finished or answer.state in TERMINAL
+                if answer.state is JobState.WAITING:
+                    back.add(queues[answer.id])
+        for queue in sorted(back):
+            await self._engine.wakeup.notify(queue_topic(queue))
+        if finished:
+            await self._engine.wakeup.notify(FINISHED_TOPIC)
+
+    def _decide(self, child: ChildProcess, claim: Claim, outcome: Outcome) -> Settlement:
+        policy = child.retries.get(claim.job.type)
+        retry = Retry() if policy is None else Retry.from_json(policy)
+        settlement = lifecycle.settle(claim, outcome, retry=retry, chance=runtime.random())
+        return hastened(settlement, self._settings.speed)
+
+    async def _repeat(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Repeat a call of the store for as long as the leases could last; then rescue does it."""
+        give_up = runtime.boottime() + self._settings.lease
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await call()
+            except StoreError as error:
+                events.emit(events.SERVICE_ERROR, service="bury", error=error, expected=True)
+                if runtime.boottime() > give_up:
+                    raise
+            await runtime.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _by_fence(child: ChildProcess) -> dict[tuple[str, Fence], Entry]:
+    return {(entry.id, entry.fence): entry for entry in child.ledger.entries.values()}
+
+
+def _was_started(known: dict[tuple[str, Fence], Entry], claim: Claim) -> bool:
+    entry = known.get((claim.job.id, claim.fence))
+    return entry is not None and entry.started

@@ -1,0 +1,281 @@
+"""The process that runs jobs: claims and settles on its own connection, reports all it does.
+
+Started by the supervisor as ``python -m lamplighter.worker.child FD PARENT NAME``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import dataclasses
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Mapping
+from types import FrameType
+from typing import Any
+
+from lamplighter import runtime
+from lamplighter.config import Settings
+from lamplighter.connect import connect
+from lamplighter.model.errors import LamplighterError
+from lamplighter.model.outcome import Outcome
+from lamplighter.model.retry import Retry
+from lamplighter.model.stride import QueueStride
+from lamplighter.observability import events
+from lamplighter.port.store import Engine
+from lamplighter.registry import Registry
+from lamplighter.worker import failure
+from lamplighter.worker.claimer import Claimer
+from lamplighter.worker.executor import Executor
+from lamplighter.worker.link import (
+    Begin,
+    Broken,
+    Cancel,
+    Drain,
+    Ended,
+    Finished,
+    FromSupervisor,
+    Hello,
+    Link,
+    Lost,
+    Told,
+    Yours,
+    child_end,
+)
+from lamplighter.worker.load import load_registry
+from lamplighter.worker.pulse import Pulse
+from lamplighter.worker.run import Run, Stop
+from lamplighter.worker.settler import Settler
+
+BROKEN = 3
+"""Exit code of a child that could not start; it has said why."""
+
+UNWIND = 1.0
+"""Time that handlers get to react when they are told to stop for good."""
+WRITE = 5.0
+"""Time that the last settlements get."""
+
+_FREQUENT = frozenset(
+    {events.JOB_CLAIMED, events.JOB_STARTED, events.JOB_SETTLED, events.STORE_CALL}
+)
+"""Told only when somebody asked for events; the others always are."""
+
+
+class Child:
+    """The parts of a child, wired to each other and to the supervisor."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._link: Link[FromSupervisor] = child_end(sock, self._hear, _vanish)
+        self._begun: asyncio.Future[Begin] = asyncio.get_running_loop().create_future()
+        self._drain_at: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._deadline = 0.0
+        self._wants_events = False
+        self._pulse = Pulse(self._link)
+
+    async def run(self) -> int:
+        """Live; gives the exit code."""
+        begin = await self._begun
+        try:
+            sys.path[:] = begin.path
+            registry = load_registry(begin.spec)
+            settings = Settings(**begin.settings)
+            engine = connect(settings.url, deadline=settings.store_deadline)
+            await engine.open()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the supervisor has to say it
+            await self._break(error)
+            return BROKEN
+        self._wants_events = begin.events
+        stop_telling = events.listen(self._tell)
+        try:
+            self._assemble(begin, settings, engine, registry)
+            await self._work()
+        finally:
+            stop_telling()
+            await engine.close()
+        return 0
+
+    def _assemble(
+        self, begin: Begin, settings: Settings, engine: Engine, registry: Registry
+    ) -> None:
+        queues = _queues(begin, registry)
+        self._settler = Settler(
+            engine,
+            settings,
+            on_settled=lambda numbers: self._link.say(Finished(numbers)),
+            on_ended=lambda numbers: self._link.say(Ended(numbers)),
+        )
+        self._executor = Executor(
+            settings=settings,
+            slots=begin.slots,
+            link=self._link,
+            pulse=self._pulse,
+            on_end=self._ended,
+            on_room=self._room_changed,
+        )
+        self._claimer = Claimer(
+            engine,
+            settings,
+            worker=begin.worker,
+            registry=registry,
+            queues=queues,
+            executor=self._executor,
+            link=self._link,
+            on_end=self._ended,
+        )
+        self._settler.tells = self._executor.tells = begin.events
+        self._link.say(_hello(registry, queues))
+
+    async def _work(self) -> None:
+        self._settler.start()
+        beat = runtime.spawn(
+            self._pulse.beat(lambda: len(self._executor.running), self._tick), name="pulse"
+        )
+        self._claimer.start()
+        await self._drain_at
+        await self._claimer.stop()
+        self._executor.close()
+        await self._finish()
+        beat.cancel()
+        await self._settler.stop()
+        self._link.flush()
+        await self._link.drained()
+
+    async def _finish(self) -> None:
+        """Let handlers end within the grace, then tell them to, then write what there is."""
+        while self._executor.running and (left := self._deadline - runtime.boottime()) > 0:
+            # A second signal may shorten the time while we wait.
+            await _within(self._executor.idle(), min(left, 0.1))
+        self._executor.stop_all()
+        await _within(self._executor.idle(), UNWIND)
+        await _within(self._settler.emptied(), WRITE)
+
+    # ── between the parts ────────────────────────────────────────────────────────────────────
+
+    def _ended(self, run: Run, outcome: Outcome | None) -> None:
+        if outcome is None:
+            self._link.say(Finished([run.number]))
+        else:
+            self._settler.add(run, outcome)
+
+    def _room_changed(self) -> None:
+        self._claimer.room_changed()
+
+    def _tick(self) -> None:
+        self._executor.stop_overdue()
+        self._settler.report_slow()
+
+    # ── with the supervisor ──────────────────────────────────────────────────────────────────
+
+    def _hear(self, message: FromSupervisor) -> None:
+        match message:
+            case Begin():
+                self._begun.set_result(message)
+            case Cancel(numbers):
+                self._executor.stop(numbers, Stop.CANCEL)
+            case Lost(numbers):
+                for run in [self._executor.running.get(number) for number in numbers]:
+                    if run is not None:
+                        events.emit(events.LEASE_LOST, job_id=run.claim.job.id, verb="renew")
+                self._settler.lose(numbers)
+                self._executor.stop(numbers, Stop.LOST)
+            case Yours(numbers):
+                asked, asked_at = self._pulse.answered()
+                self._executor.confirm(asked, numbers, asked_at)
+            case Drain(grace):
+                deadline = runtime.boottime() + grace
+                if self._drain_at.done():
+                    self._deadline = min(self._deadline, deadline)
+                else:
+                    self._deadline = deadline
+                    self._drain_at.set_result(None)
+
+    def _tell(self, name: str, fields: Mapping[str, Any]) -> None:
+        if self._wants_events or name not in _FREQUENT:
+            self._link.say(Told(name, dict(fields)))
+
+    async def _break(self, error: Exception) -> None:
+        if isinstance(error, LamplighterError):
+            self._link.say(Broken(error.code, error.cause, error.hint))
+        else:
+            info = failure.describe(error)
+            self._link.say(Broken("error", info.traceback or info.message, ""))
+        self._link.flush()
+        await self._link.drained()
+
+
+def _hello(registry: Registry, queues: QueueStride) -> Hello:
+    retries: dict[str, str] = {}
+    for name in registry.names():
+        retry = registry.get(name).retry
+        if retry.function is not None:
+            # Functions do not travel; the number of attempts does.
+            retry = Retry(max_attempts=retry.max_attempts, no_retry_on=retry.no_retry_on)
+        retries[name] = retry.to_json()
+    types = tuple(dataclasses.asdict(info) for info in registry.infos())
+    return Hello(os.getpid(), queues.queues, types, retries)
+
+
+def _queues(begin: Begin, registry: Registry) -> QueueStride:
+    """Give the queues asked for, or all queues of the program's types, each with equal right."""
+    if begin.queues:
+        return QueueStride(begin.queues, begin.weights)
+    names = tuple(sorted({registry.get(name).queue for name in registry.names()} | {"default"}))
+    return QueueStride(names, None if len(names) == 1 else (1,) * len(names))
+
+
+async def _within(work: Awaitable[None], seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(work, seconds)
+
+
+def _vanish() -> None:
+    """End at once: the supervisor is gone, and nobody keeps our leases."""
+    os._exit(1)
+
+
+def _die_with_parent(parent: int) -> None:
+    """Ask the system to kill us when the supervisor dies; elsewhere the closed line tells."""
+    if sys.platform == "linux":
+        set_death_signal = 1
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _leave_it_to_the_supervisor(_number: int, _frame: FrameType | None) -> None:
+    pass
+
+
+def main(arguments: list[str]) -> int:
+    """Run as a process."""
+    descriptor, parent = int(arguments[0]), int(arguments[1])
+    _die_with_parent(parent)
+    os.set_inheritable(descriptor, False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # The supervisor decides. A handler, unlike "ignore", is not inherited by programs we run.
+        signal.signal(number, _leave_it_to_the_supervisor)
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        task = loop.create_task(_main(descriptor))
+        while not task.done():
+            try:
+                loop.run_until_complete(task)
+            except (SystemExit, KeyboardInterrupt):
+                # Raised in some task of a handler; asyncio lets these two out of the loop.
+                continue
+        code = task.result()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Threads of handlers that never return must not keep the process alive.
+        os._exit(code)
+
+
+async def _main(descriptor: int) -> int:
+    return await Child(socket.socket(fileno=descriptor)).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

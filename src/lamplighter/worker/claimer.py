@@ -1,0 +1,174 @@
+"""Takes from the store what the child has room for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+from lamplighter import runtime
+from lamplighter.config import Settings
+from lamplighter.model.lifecycle import milliseconds
+from lamplighter.model.outcome import Outcome, Released
+from lamplighter.model.stride import QueueStride
+from lamplighter.observability import events
+from lamplighter.port.store import Engine, queue_topic
+from lamplighter.port.values import Claimed as Answer
+from lamplighter.port.values import ClaimRequest
+from lamplighter.registry import Registry
+from lamplighter.service import Service
+from lamplighter.worker.executor import Executor
+from lamplighter.worker.link import Claimed, FromSupervisor, Link
+from lamplighter.worker.run import BATCH, Run
+
+PREFETCH = 0.05
+"""Beyond its free slots a child takes at most what it finished in this many seconds."""
+
+
+class Claimer(Service):
+    """One claim in flight, repeated under its own nonce until the store has answered it."""
+
+    name = "claim"
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        *,
+        worker: str,
+        registry: Registry,
+        queues: QueueStride,
+        executor: Executor,
+        link: Link[FromSupervisor],
+        on_end: Callable[[Run, Outcome], None],
+    ) -> None:
+        super().__init__()
+        self._engine = engine
+        self._settings = settings
+        self._worker = worker
+        self._registry = registry
+        self._types = registry.names()
+        self._queues = queues
+        self._topics = [queue_topic(queue) for queue in queues.queues]
+        self._executor = executor
+        self._link = link
+        self._on_end = on_end
+        self._limit = min(BATCH, engine.capabilities.max_batch)
+        self._lease_ms = milliseconds(settings.lease)
+        self._numbers = 0
+        self._request: ClaimRequest | None = None
+        self._sent_at = 0.0
+        self._samples = [(runtime.boottime(), 0)]
+        self._recent = 0
+        self._room_free: asyncio.Future[None] | None = None
+        self._wait: asyncio.Task[bool] | None = None
+
+    async def step(self) -> float:
+        """Claim once, hand it on, and sleep as long as nothing can be due."""
+        request = self._request or self._next_request()
+        if request is None:
+            await self._freed()
+            return 0.0
+        answer = await self._engine.jobs.claim(request)
+        sent_at, self._request = self._sent_at, None
+        if answer.claims:
+            self._take(request, answer, sent_at)
+        if len(answer.claims) < request.limit and answer.poll_after_ms != 0:
+            await self._news(answer.poll_after_ms)
+        return 0.0
+
+    def room_changed(self) -> None:
+        """Look again whether there is room. Called by the executor once per turn."""
+        waiter = self._room_free
+        if waiter is not None and not waiter.done() and self._room() > 0:
+            waiter.set_result(None)
+
+    async def stop(self) -> None:
+        """Claim nothing any more."""
+        self._stopped.set()
+        if self._wait is not None:
+            self._wait.cancel()
+        if self._room_free is not None and not self._room_free.done():
+            self._room_free.set_result(None)
+        await super().stop()
+
+    # ── ask ──────────────────────────────────────────────────────────────────────────────────
+
+    def _next_request(self) -> ClaimRequest | None:
+        self._sample()
+        room = min(self._room(), self._limit)
+        if room <= 0 or self._stopped.is_set():
+            return None
+        self._sent_at = runtime.boottime()
+        self._request = ClaimRequest(
+            nonce=runtime.nonce(),
+            worker=self._worker,
+            queues=tuple(self._queues.ask(room)),
+            types=self._types,
+            limit=room,
+            lease_ms=self._lease_ms,
+        )
+        return self._request
+
+    def _room(self) -> int:
+        """Free slots and the prefetch, less what waits; 0 while enough waits to keep busy."""
+        executor = self._executor
+        waiting = len(executor.waiting)
+        room = executor.slots + self._recent - len(executor.running) - waiting
+        # With work at hand there is no hurry, and a larger claim is a cheaper one.
+        return room if not waiting or room >= waiting else 0
+
+    def _sample(self) -> None:
+        """Count what ended within the prefetch time; in proportion if we looked less often."""
+        now, ended, samples = runtime.boottime(), self._executor.ended, self._samples
+        samples.append((now, ended))
+        while samples[1:] and samples[1][0] <= now - PREFETCH:
+            samples.pop(0)
+        then, before = samples[0]
+        self._recent = int((ended - before) * PREFETCH / max(now - then, PREFETCH))
+
+    async def _freed(self) -> None:
+        if self._stopped.is_set():
+            return
+        self._room_free = asyncio.get_running_loop().create_future()
+        self.room_changed()
+        await self._room_free
+        self._room_free = None
+
+    # ── take ─────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, request: ClaimRequest, answer: Answer, sent_at: float) -> None:
+        claims, first = answer.claims, self._numbers
+        self._numbers += len(claims)
+        jobs = [(claim.job.id, claim.fence.lease) for claim in claims]
+        self._link.say(Claimed(request.nonce, first, sent_at, jobs))
+        if self._queues.weights is not None:
+            for queue, count in Counter(claim.job.queue for claim in claims).items():
+                self._queues.took(queue, count)
+        get, default = self._registry.get, self._settings.timeout
+        runs: list[Run] = []
+        for number, claim in enumerate(claims, first):
+            job_type = get(claim.job.type)
+            timeout = claim.job.extras.timeout or job_type.timeout or default
+            runs.append(Run(number, claim, job_type, timeout, sent_at))
+        if runtime.boottime() - sent_at > self._settings.lease / 2:
+            # The store took its time: what it gave us may be somebody else's any moment.
+            for run in runs:
+                self._on_end(run, Released())
+        else:
+            self._executor.offer(runs)
+        if events.listened():
+            events.emit(events.JOB_CLAIMED, count=len(claims), worker=self._worker)
+
+    # ── sleep ────────────────────────────────────────────────────────────────────────────────
+
+    async def _news(self, poll_after_ms: int | None) -> None:
+        if self._stopped.is_set():
+            return
+        poll = self._settings.poll
+        timeout = poll if poll_after_ms is None else min(poll, poll_after_ms / 1000)
+        self._wait = asyncio.ensure_future(self._engine.wakeup.wait(self._topics, timeout))
+        # Cancelled only by `stop`.
+        await asyncio.wait({self._wait})
+        if not self._wait.cancelled():
+            self._wait.result()

@@ -1,0 +1,306 @@
+"""Runs handlers: coroutines on the loop, plain functions in threads.
+
+A start is reported before the handler's first instruction, all starts of one turn together. The
+slots are the only bound; what was claimed beyond them waits here and can be given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, cast
+
+from lamplighter import runtime
+from lamplighter.config import Settings
+from lamplighter.context import Context
+from lamplighter.model.outcome import (
+    Cancelled,
+    Failed,
+    Outcome,
+    Reject,
+    Rejected,
+    Released,
+    Snooze,
+    Snoozed,
+    Succeeded,
+    TimedOut,
+)
+from lamplighter.model.retry import LONGEST_DELAY
+from lamplighter.observability import events
+from lamplighter.registry import DoesNotFit, NotJson
+from lamplighter.worker import failure
+from lamplighter.worker.link import FromSupervisor, Link, Started
+from lamplighter.worker.pulse import Pulse
+from lamplighter.worker.run import Run, Stop
+from lamplighter.worker.threads import Threads
+
+SHORT_TIMEOUT = 2.0
+"""Timeouts below this get a timer of their own; the pulse is exact enough for the others."""
+
+
+class Executor:
+    """The slots of a child, and the claims that wait for one."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        slots: int,
+        link: Link[FromSupervisor],
+        pulse: Pulse,
+        on_end: Callable[[Run, Outcome | None], None],
+        on_room: Callable[[], None],
+    ) -> None:
+        self.slots = slots
+        self.running: dict[int, Run] = {}
+        self.waiting: deque[Run] = deque()
+        self.ended = 0
+        """Handlers that have ended so far; the claimer prefetches by it."""
+        self.tells = False
+        """Whether starts are told as events."""
+        self._hard_after = settings.hard_after
+        self._link = link
+        self._pulse = pulse
+        self._on_end = on_end
+        self._on_room = on_room
+        self._loop = asyncio.get_running_loop()
+        self._threads: Threads[tuple[Run, dict[str, Any]], Outcome | None] = Threads(
+            slots, self._call, lambda task, outcome: self._end(task[0], outcome)
+        )
+        self._fill_soon = False
+        self._closed = False
+        self._idle: asyncio.Future[None] | None = None
+
+    # ── what is claimed comes in ─────────────────────────────────────────────────────────────
+
+    def offer(self, runs: Iterable[Run]) -> None:
+        """Take in claimed jobs and start what there is room for."""
+        if self._closed:
+            for run in runs:
+                self._on_end(run, Released())
+            return
+        self.waiting.extend(runs)
+        self.fill()
+
+    def fill(self) -> None:
+        """Start what there is room for: report all of it, then run it."""
+        self._fill_soon = False
+        room = min(self.slots - len(self.running), len(self.waiting))
+        if room > 0 and not self._link.congested:
+            batch = self._vouched(room)
+            if batch:
+                self._announce(batch)
+        elif room > 0:
+            runtime.spawn(self._fill_when_drained(), name="fill")
+        self._on_room()
+
+    def _vouched(self, room: int) -> list[Run]:
+        """Take runs that no silence of the loop can have cost us; the others are asked about."""
+        since = self._pulse.check()
+        waiting = self.waiting
+        batch: list[Run] = []
+        while waiting and len(batch) < room:
+            if waiting[0].vouched_at < since:
+                self._pulse.ask([run.number for run in waiting])
+                break
+            batch.append(waiting.popleft())
+        return batch
+
+    def _announce(self, batch: list[Run]) -> None:
+        now, hard_after, running = runtime.boottime(), self._hard_after, self.running
+        starts: list[tuple[int, float]] = []
+        for run in batch:
+            run.started_at = now
+            run.hard_end = now + run.timeout + hard_after
+            running[run.number] = run
+            starts.append((run.number, run.hard_end))
+        self._link.say(Started(starts))
+        if self._link.flush():
+            self._start(batch)
+        else:
+            runtime.spawn(self._start_when_drained(batch), name="start")
+
+    async def _fill_when_drained(self) -> None:
+        await self._link.drained()
+        self.fill()
+
+    async def _start_when_drained(self, batch: list[Run]) -> None:
+        await self._link.drained()
+        self._start(batch)
+
+    # ── run ──────────────────────────────────────────────────────────────────────────────────
+
+    def _start(self, batch: list[Run]) -> None:
+        for run in batch:
+            if self.tells:
+                _tell_start(run)
+            job_type = run.type
+            try:
+                arguments = job_type.decode(run.claim.job.args)
+            except NotJson as error:
+                self._end(run, Rejected("arguments are not JSON", failure.plain(error)))
+            except DoesNotFit as error:
+                self._end(run, Failed(failure.plain(error)))
+            except Exception as error:  # noqa: BLE001 - models validate with foreign code
+                self._end(run, Failed(failure.describe(error)))
+            else:
+                if run.timeout < SHORT_TIMEOUT:
+                    run.timer = self._loop.call_later(run.timeout, self._stop, run, Stop.TIMEOUT)
+                if job_type.is_async:
+                    run.task = self._loop.create_task(self._await(run, arguments))
+                else:
+                    self._threads.submit((run, arguments))
+
+    async def _await(self, run: Run, arguments: dict[str, Any]) -> None:
+        """Run a coroutine; every end of it is an outcome."""
+        run.entered = True
+        outcome: Outcome | None
+        if run.stop is not None:
+            outcome = _stopped(run)
+        else:
+            function = cast("Callable[..., Awaitable[object]]", run.type.function)
+            try:
+                if run.type.wants_context:
+                    value = await function(Context.of(run.claim, run), **arguments)
+                else:
+                    value = await function(**arguments)
+                outcome = _returned(run, value)
+            except BaseException as error:  # noqa: BLE001 - no handler may end its process
+                outcome = _raised(run, error)
+        self._end(run, outcome)
+
+    def _call(self, task: tuple[Run, dict[str, Any]]) -> Outcome | None:
+        """Run a function in the present thread; every end of it is an outcome."""
+        run, arguments = task
+        run.entered = True
+        if run.stop is not None:
+            return _stopped(run)
+        try:
+            if run.type.wants_context:
+                value = run.type.function(Context.of(run.claim, run), **arguments)
+            else:
+                value = run.type.function(**arguments)
+            return _returned(run, value)
+        except BaseException as error:  # noqa: BLE001 - no handler may end its process
+            return _raised(run, error)
+
+    def _end(self, run: Run, outcome: Outcome | None) -> None:
+        if run.timer is not None:
+            run.timer.cancel()
+        run.task = None
+        self.running.pop(run.number, None)
+        self.ended += 1
+        self._on_end(run, outcome)
+        if not self._fill_soon:
+            self._fill_soon = True
+            self._loop.call_soon(self.fill)
+        if self._idle is not None and not self.running and not self._idle.done():
+            self._idle.set_result(None)
+
+    # ── stop ─────────────────────────────────────────────────────────────────────────────────
+
+    def stop(self, numbers: Iterable[int], why: Stop) -> None:
+        """Stop these: what waits is dropped at once, what runs is told."""
+        wanted = set(numbers)
+        for run in [run for run in self.waiting if run.number in wanted]:
+            self.waiting.remove(run)
+            run.stop = why
+            self._on_end(run, _stopped(run))
+        for number in wanted:
+            run = self.running.get(number)
+            if run is not None:
+                self._stop(run, why)
+
+    def confirm(self, asked: Iterable[int], yours: Iterable[int], asked_at: float) -> None:
+        """Take the supervisor's word on which waiting claims are still ours."""
+        confirmed = set(yours)
+        for run in self.waiting:
+            if run.number in confirmed:
+                run.vouched_at = asked_at
+        self.stop(set(asked) - confirmed, Stop.LOST)
+        self.fill()
+
+    def stop_overdue(self) -> None:
+        """Stop handlers past their timeout. Called by the pulse."""
+        now, hard_after = runtime.boottime(), self._hard_after
+        overdue = [run for run in self.running.values() if run.hard_end - hard_after <= now]
+        for run in overdue:
+            self._stop(run, Stop.TIMEOUT)
+
+    def close(self) -> None:
+        """Start nothing any more; give back what waits."""
+        self._closed = True
+        waiting, self.waiting = self.waiting, deque()
+        for run in waiting:
+            self._on_end(run, Released())
+
+    def stop_all(self) -> None:
+        """Stop every handler because the worker ends."""
+        for run in list(self.running.values()):
+            self._stop(run, Stop.DRAIN)
+
+    async def idle(self) -> None:
+        """Wait until no handler runs."""
+        while self.running:
+            self._idle = self._loop.create_future()
+            await self._idle
+
+    def _stop(self, run: Run, why: Stop) -> None:
+        if run.number not in self.running or run.stop in {why, Stop.LOST}:
+            return
+        # A first reason stands, but for the one that forbids to write.
+        told, run.stop = run.stop is not None, run.stop or why
+        if why is Stop.LOST:
+            run.stop = why
+        if run.task is not None and run.entered and not told:
+            run.task.cancel()
+
+
+def _returned(run: Run, value: object) -> Outcome | None:
+    """The handler came to its end, so its effect happened, even if it had been told to stop."""
+    if run.stop is Stop.LOST:
+        return None
+    result, note = run.type.encode_result(value)
+    return Succeeded(result, note)
+
+
+def _raised(run: Run, error: BaseException) -> Outcome | None:
+    if run.stop is Stop.LOST:
+        return None
+    if isinstance(error, Reject):
+        return Rejected(failure.printable(str(error.reason), failure.MESSAGE_LIMIT))
+    if isinstance(error, Snooze) and _is_delay(error.delay):
+        return Snoozed(float(error.delay))
+    if run.stop is not None:
+        return _stopped(run)
+    return Failed(failure.describe(error))
+
+
+def _is_delay(delay: object) -> bool:
+    """Users may raise Snooze with anything; what is no delay makes the attempt a failure."""
+    return isinstance(delay, (int, float)) and 0 <= delay <= LONGEST_DELAY
+
+
+def _stopped(run: Run) -> Outcome | None:
+    match run.stop:
+        case Stop.LOST | None:
+            return None
+        case Stop.CANCEL:
+            return Cancelled()
+        case Stop.TIMEOUT:
+            return TimedOut(failure.timed_out(run.timeout))
+        case Stop.DRAIN:
+            return Released(started=run.entered)
+
+
+def _tell_start(run: Run) -> None:
+    job = run.claim.job
+    events.emit(
+        events.JOB_STARTED,
+        job_id=job.id,
+        type=job.type,
+        tenant=job.tenant,
+        queue=job.queue,
+        attempt=job.attempt + 1,
+    )

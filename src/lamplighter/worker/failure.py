@@ -1,0 +1,103 @@
+"""Turn an exception into what the store keeps of it: bounded, printable, recognisable."""
+
+from __future__ import annotations
+
+import hashlib
+import sysconfig
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from lamplighter.model.job import ErrorInfo
+
+MESSAGE_LIMIT = 4 * 1024
+TRACEBACK_LIMIT = 16 * 1024
+FINGERPRINT_FRAMES = 3
+
+_OURS = str(Path(__file__).parent.parent)
+_LIBRARIES = tuple(
+    path
+    for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    if (path := sysconfig.get_paths().get(name))
+)
+_CUT = "\n… (cut) …\n"
+
+
+def describe(error: BaseException) -> ErrorInfo:
+    """Say what went wrong in a handler. Never raises, whatever the exception does."""
+    kind = type(error)
+    trace = _without_our_frames(error.__traceback__)
+    return ErrorInfo(
+        type=printable(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), 256),
+        message=_message(error),
+        traceback=printable(_formatted(error, trace), TRACEBACK_LIMIT),
+        fingerprint=_fingerprint(kind, trace),
+        kinds=tuple(base.__name__ for base in kind.__mro__ if base is not object),
+    )
+
+
+def plain(error: Exception) -> ErrorInfo:
+    """Say what went wrong before the handler ran; our own frames would tell nobody anything."""
+    kind = type(error)
+    return ErrorInfo(
+        type=kind.__qualname__,
+        message=_message(error),
+        fingerprint=_fingerprint(kind, None),
+        kinds=tuple(base.__name__ for base in kind.__mro__ if base is not object),
+    )
+
+
+def timed_out(timeout: float, *, killed: bool = False) -> ErrorInfo:
+    """Say that a handler used up its time."""
+    end = "; its process was killed because the handler could not be stopped" if killed else ""
+    return ErrorInfo(
+        type="TimedOut",
+        message=f"still running after its timeout of {timeout:g} s{end}",
+        fingerprint="timed-out",
+        kinds=("TimedOut",),
+    )
+
+
+def printable(text: str, limit: int) -> str:
+    """Make text storable everywhere: valid UTF-8, no NUL, at most ``limit`` bytes."""
+    data = text.replace("\0", "\\x00").encode("utf-8", "backslashreplace")
+    if len(data) <= limit:
+        return data.decode()
+    # The end names the error, the beginning shows how one got there.
+    head, tail = limit // 4, limit - limit // 4 - len(_CUT.encode())
+    return data[:head].decode(errors="ignore") + _CUT + data[-tail:].decode(errors="ignore")
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - an exception's __str__ is user code
+        text = "(the exception cannot be shown: its __str__ raised)"
+    return printable(text, MESSAGE_LIMIT)
+
+
+def _formatted(error: BaseException, trace: TracebackType | None) -> str:
+    try:
+        return "".join(traceback.format_exception(type(error), error, trace))
+    except Exception:  # noqa: BLE001 - formatting calls user code
+        return "(the traceback cannot be shown)"
+
+
+def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
+    inner = trace
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_OURS):
+        inner = inner.tb_next
+    return inner
+
+
+def _fingerprint(kind: type[BaseException], trace: TracebackType | None) -> str:
+    """Hash the kind and the innermost functions of the user; lines move too often to count."""
+    frames: list[tuple[bool, str]] = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        place = f"{Path(code.co_filename).name}:{code.co_name}"
+        frames.append((code.co_filename.startswith(_LIBRARIES), place))
+        trace = trace.tb_next
+    users = [place for library, place in frames if not library] or [place for _, place in frames]
+    places = [f"{kind.__module__}.{kind.__qualname__}", *users[-FINGERPRINT_FRAMES:]]
+    return hashlib.sha256("\n".join(places).encode(errors="replace")).hexdigest()[:16]

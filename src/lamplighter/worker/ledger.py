@@ -1,0 +1,112 @@
+"""What a supervisor knows of one child's claims. Pure bookkeeping: no clock, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lamplighter.model.job import Fence
+
+
+@dataclass(slots=True)
+class Entry:
+    """One claim of a child."""
+
+    number: int
+    id: str
+    lease: int
+    nonce: str
+    kept_at: float
+    """When the claim or the last acknowledged renewal was *sent*; the lease counts from here."""
+    started: bool = False
+    started_at: float = 0.0
+    hard_end: float | None = None
+    """When the child must be killed for it; None before the start and after the handler's end."""
+    cancel_told: bool = False
+
+    @property
+    def fence(self) -> Fence:
+        """The right to write about it."""
+        return Fence(self.lease, self.nonce)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The claims of one child, by the child's own number for each."""
+
+    entries: dict[int, Entry] = field(default_factory=dict[int, Entry])
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def claimed(
+        self, nonce: str, first: int, jobs: Iterable[tuple[str, int]], sent_at: float
+    ) -> None:
+        """Enter new claims."""
+        entries = self.entries
+        for number, (job_id, lease) in enumerate(jobs, first):
+            entries[number] = Entry(number, job_id, lease, nonce, sent_at)
+
+    def started(self, runs: Iterable[tuple[int, float]], now: float) -> None:
+        """Note handlers that are about to run, each with its hard end."""
+        for number, hard_end in runs:
+            entry = self.entries.get(number)
+            if entry is not None:
+                entry.started = True
+                entry.started_at = now
+                entry.hard_end = hard_end
+
+    def ended(self, numbers: Iterable[int]) -> None:
+        """Note handlers that are done but not written: they need a lease, not a hard end."""
+        for number in numbers:
+            entry = self.entries.get(number)
+            if entry is not None:
+                entry.hard_end = None
+
+    def drop(self, numbers: Iterable[int]) -> list[Entry]:
+        """Forget claims; gives those that were known."""
+        found = (self.entries.pop(number, None) for number in numbers)
+        return [entry for entry in found if entry is not None]
+
+    def renewed(self, numbers: Iterable[int], sent_at: float) -> None:
+        """Note leases that the store has extended."""
+        for number in numbers:
+            entry = self.entries.get(number)
+            if entry is not None:
+                entry.kept_at = sent_at
+
+    def unstarted(self) -> list[Entry]:
+        """Claims whose handler has not run."""
+        return [entry for entry in self.entries.values() if not entry.started]
+
+    def running(self) -> int:
+        """Count handlers that are running."""
+        return sum(entry.hard_end is not None for entry in self.entries.values())
+
+    def overdue(self, now: float) -> list[Entry]:
+        """Claims past their hard end."""
+        return [
+            entry
+            for entry in self.entries.values()
+            if entry.hard_end is not None and entry.hard_end <= now
+        ]
+
+    def stale(self, now: float, lease: float) -> list[Entry]:
+        """Claims nobody can vouch for any more: not renewed within ``lease`` seconds."""
+        return [entry for entry in self.entries.values() if entry.kept_at + lease <= now]
+
+    def to_renew(self, now: float, *, age: float, watched_after: float) -> list[Entry]:
+        """Claims whose lease has reached ``age``, or whose handler runs for a while.
+
+        The second kind is asked about more often than its lease needs, because the answer says
+        whether a cancel was requested. Claims past their hard end are never renewed.
+        """
+        return [
+            entry
+            for entry in self.entries.values()
+            if (entry.hard_end is None or entry.hard_end > now)
+            and (
+                entry.kept_at + age <= now
+                or (entry.started and entry.started_at + watched_after <= now)
+            )
+        ]

@@ -1,0 +1,222 @@
+"""Writes what runs came to. What ends while one batch is being written forms the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from lamplighter import runtime
+from lamplighter.config import Settings
+from lamplighter.model import lifecycle
+from lamplighter.model.errors import StoreError
+from lamplighter.model.job import TERMINAL, JobState
+from lamplighter.model.lifecycle import Settlement
+from lamplighter.model.outcome import Outcome
+from lamplighter.observability import events
+from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
+from lamplighter.port.values import SettleAnswer, Settled
+from lamplighter.service import Service
+from lamplighter.worker.run import BATCH, Run
+
+CLOSE_TO_HARD_END = 1.0
+
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+
+
+class Settler(Service):
+    """One settle in flight; the same batch is repeated until the store answers.
+
+    Repeating is safe: a settle that had been written answers `already`. A claim whose lease is
+    lost meanwhile is taken out of the batch and never written.
+    """
+
+    name = "settle"
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        *,
+        on_settled: Callable[[list[int]], None],
+        on_ended: Callable[[list[int]], None],
+    ) -> None:
+        super().__init__()
+        self.tells = False
+        """Whether each settlement is told as an event."""
+        self._engine = engine
+        self._speed = settings.speed
+        self._hard_after = settings.hard_after
+        self._limit = min(BATCH, engine.capabilities.max_batch)
+        self._on_settled = on_settled
+        self._on_ended = on_ended
+        self._pending: dict[int, tuple[Run, Settlement]] = {}
+        self._batch: dict[int, tuple[Run, Settlement]] = {}
+        self._reported: set[int] = set()
+        self._lost: set[int] = set()
+        self._news: asyncio.Future[None] | None = None
+        self._empty: asyncio.Future[None] | None = None
+
+    def add(self, run: Run, outcome: Outcome) -> None:
+        """Take in a run that has ended."""
+        self._pending[run.number] = (run, self._decide(run, outcome))
+        if run.hard_end and runtime.boottime() > run.hard_end - CLOSE_TO_HARD_END:
+            # The supervisor must not kill us for a handler that is done.
+            self._report([run.number])
+        self._wake()
+
+    def lose(self, numbers: Sequence[int]) -> None:
+        """Never write these: they belong to somebody else."""
+        for number in numbers:
+            self._pending.pop(number, None)
+            if number in self._batch:
+                self._lost.add(number)
+
+    def report_slow(self) -> None:
+        """Tell which handlers are done though the store has not confirmed it. For the pulse."""
+        slow = [n for n in (*self._batch, *self._pending) if n not in self._reported]
+        if slow:
+            self._report(slow)
+
+    async def step(self) -> float:
+        """Write one batch; the next begins with what has ended meanwhile."""
+        if not self._pending:
+            await self._wait()
+            return 0.0
+        self._batch = self._take()
+        try:
+            await self._tell(await self._write())
+        finally:
+            numbers = list(self._batch)
+            self._batch = {}
+            self._lost.clear()
+            self._reported.difference_update(numbers)
+            self._on_settled(numbers)
+            if not self._pending and self._empty is not None and not self._empty.done():
+                self._empty.set_result(None)
+        return 0.0
+
+    async def emptied(self) -> None:
+        """Wait until everything that has ended is written."""
+        while self._pending or self._batch:
+            self._empty = asyncio.get_running_loop().create_future()
+            await self._empty
+
+    async def stop(self) -> None:
+        """End after the batch in flight."""
+        self._stopped.set()
+        self._wake()
+        await super().stop()
+
+    # ── decide ───────────────────────────────────────────────────────────────────────────────
+
+    def _decide(self, run: Run, outcome: Outcome) -> Settlement:
+        try:
+            settlement = lifecycle.settle(
+                run.claim, outcome, retry=run.type.retry, chance=runtime.random()
+            )
+        except Exception as error:  # noqa: BLE001 - a retry function is user code
+            events.emit(events.SERVICE_ERROR, service="retry", error=repr(error), expected=False)
+            settlement = lifecycle.settle(run.claim, outcome, chance=runtime.random())
+        return settlement if self._speed == 1 else hastened(settlement, self._speed)
+
+    # ── write ────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self) -> dict[int, tuple[Run, Settlement]]:
+        if len(self._pending) <= self._limit:
+            batch, self._pending = self._pending, {}
+            return batch
+        numbers = list(self._pending)[: self._limit]
+        return {number: self._pending.pop(number) for number in numbers}
+
+    async def _write(self) -> list[tuple[Run, Settlement, Settled]]:
+        pause = _FIRST_PAUSE
+        while True:
+            batch = [pair for n, pair in self._batch.items() if n not in self._lost]
+            try:
+                settled = await self._engine.jobs.settle([pair[1] for pair in batch])
+                return [(*pair, answer) for pair, answer in zip(batch, settled, strict=True)]
+            except StoreError as error:
+                events.emit(events.SERVICE_ERROR, service=self.name, error=error, expected=True)
+            except Exception as error:  # noqa: BLE001 - find what cannot be written
+                events.emit(events.SERVICE_ERROR, service=self.name, error=error, expected=False)
+                if len(batch) <= 1:
+                    # Its lease is not kept any more: the job comes back by rescue.
+                    return []
+                return await self._write_singly(batch)
+            self.report_slow()
+            await runtime.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _write_singly(
+        self, batch: Sequence[tuple[Run, Settlement]]
+    ) -> list[tuple[Run, Settlement, Settled]]:
+        written: list[tuple[Run, Settlement, Settled]] = []
+        whole = self._batch
+        for run, settlement in batch:
+            self._batch = {run.number: (run, settlement)}
+            written += await self._write()
+        self._batch = whole
+        return written
+
+    # ── tell ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _tell(self, written: Sequence[tuple[Run, Settlement, Settled]]) -> None:
+        finished = False
+        due: set[str] = set()
+        for run, settlement, settled in written:
+            if settled.answer is SettleAnswer.LOST:
+                events.emit(events.LEASE_LOST, job_id=settled.id, verb="settle")
+                continue
+            if settled.state in TERMINAL:
+                finished = True
+            elif settled.state is JobState.WAITING and settlement.next.delay_ms == 0:
+                due.add(run.claim.job.queue)
+            if self.tells:
+                _tell_settled(run, settlement, settled)
+        if finished:
+            await self._engine.wakeup.notify(FINISHED_TOPIC)
+        for queue in due:
+            await self._engine.wakeup.notify(queue_topic(queue))
+
+    def _report(self, numbers: list[int]) -> None:
+        self._reported.update(numbers)
+        self._on_ended(numbers)
+
+    async def _wait(self) -> None:
+        if self._stopped.is_set():
+            return
+        self._news = asyncio.get_running_loop().create_future()
+        await self._news
+
+    def _wake(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+
+def hastened(settlement: Settlement, speed: float) -> Settlement:
+    """Shorten the delay before the next run, for demonstrations."""
+    delay_ms = settlement.next.delay_ms
+    if speed == 1 or not delay_ms:
+        return settlement
+    return replace(settlement, next=replace(settlement.next, delay_ms=int(delay_ms / speed)))
+
+
+def _tell_settled(run: Run, settlement: Settlement, settled: Settled) -> None:
+    job = run.claim.job
+    error = settlement.next.error
+    events.emit(
+        events.JOB_SETTLED,
+        job_id=job.id,
+        type=job.type,
+        tenant=job.tenant,
+        queue=job.queue,
+        outcome=settlement.outcome,
+        state=None if settled.state is None else settled.state.value,
+        seconds=runtime.boottime() - run.started_at if run.started_at else 0.0,
+        attempt=job.attempt + 1,
+        delay_ms=settlement.next.delay_ms,
+        reason=settlement.next.reason,
+        error=None if error is None else f"{error.type}: {error.message}",
+    )

@@ -1,0 +1,177 @@
+"""Stand-ins for what surrounds a part of a worker."""
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from lamplighter.model.job import Claim, Fence, Job, JobState, Level
+from lamplighter.port.values import Claimed, Renewed, SettleAnswer, Settled
+from lamplighter.registry import JobType, Registry
+from lamplighter.worker.run import Run
+
+
+def make_claim(number: int = 0, *, type: str = "work", args: bytes = b"{}", **fields) -> Claim:
+    job = Job(
+        id=f"{number:026d}",
+        type=type,
+        args=args,
+        queue="default",
+        level=Level.NORMAL,
+        tenant="default",
+        due_at_ms=0,
+        created_at_ms=0,
+        **fields,
+    )
+    return Claim(job=job, fence=Fence(1, "f" * 16), worker="w/c0", handout=number)
+
+
+def make_run(
+    function: Callable[..., object],
+    number: int = 0,
+    *,
+    args: bytes = b"{}",
+    timeout: float = 60.0,
+    vouched_at: float = 1e12,
+    **options,
+) -> Run:
+    job_type = JobType(function, name="work", **options)
+    return Run(number, make_claim(number, args=args), job_type, timeout, vouched_at)
+
+
+def registry_of(*functions: Callable[..., object]) -> Registry:
+    registry = Registry()
+    for function in functions:
+        registry.add(JobType(function))
+    return registry
+
+
+class FakeLink:
+    """Remembers what was said; can be told to be congested."""
+
+    def __init__(self) -> None:
+        self.said: list[object] = []
+        self.congested = False
+        self.blocked = False
+        self.unblocked = asyncio.Event()
+
+    def say(self, message: object) -> None:
+        self.said.append(message)
+
+    def flush(self) -> bool:
+        return not self.blocked
+
+    async def drained(self) -> None:
+        await self.unblocked.wait()
+
+    def of(self, kind: type) -> list:
+        return [message for message in self.said if isinstance(message, kind)]
+
+
+class FakeJobs:
+    """A store of jobs that answers as it is told."""
+
+    def __init__(self) -> None:
+        self.requests: list = []
+        self.settled: list = []
+        self.renewals: list = []
+        self.claims: list[Claim] = []
+        self.held: dict[str, bool] = {}
+        self.cancelled: set[str] = set()
+        self.failures: list[Exception] = []
+        self.answers: dict[str, SettleAnswer] = {}
+        self.expired: list = []
+        self.gate: asyncio.Event | None = None
+
+    async def _pass(self) -> None:
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.failures:
+            raise self.failures.pop(0)
+
+    async def claim(self, request) -> Claimed:
+        self.requests.append(request)
+        await self._pass()
+        taken, self.claims = self.claims[: request.limit], self.claims[request.limit :]
+        return Claimed(taken, None)
+
+    async def claims_of(self, worker: str) -> list[Claim]:
+        await self._pass()
+        return list(self.claims)
+
+    async def settle(self, settlements) -> list[Settled]:
+        await self._pass()
+        self.settled.append(list(settlements))
+        return [
+            Settled(s.id, self.answers.get(s.id, SettleAnswer.DONE), s.next.state)
+            for s in settlements
+        ]
+
+    async def renew(self, leases, lease_ms: int) -> list[Renewed]:
+        self.renewals.append([lease.id for lease in leases])
+        await self._pass()
+        return [
+            Renewed(lease.id, self.held.get(lease.id, True), lease.id in self.cancelled)
+            for lease in leases
+        ]
+
+    async def rescue(self, limit: int) -> list:
+        await self._pass()
+        return self.expired[:limit]
+
+    def outcomes(self) -> dict[str, str]:
+        return {s.id: s.outcome for batch in self.settled for s in batch}
+
+    def states(self) -> dict[str, JobState]:
+        return {s.id: s.next.state for batch in self.settled for s in batch}
+
+
+class FakeWakeup:
+    def __init__(self) -> None:
+        self.notified: list[str] = []
+
+    async def notify(self, topic: str) -> None:
+        self.notified.append(topic)
+
+    async def wait(self, topics, timeout: float) -> bool:
+        await asyncio.sleep(min(timeout, 0.01))
+        return False
+
+
+def make_engine() -> SimpleNamespace:
+    return SimpleNamespace(
+        jobs=FakeJobs(), wakeup=FakeWakeup(), capabilities=SimpleNamespace(max_batch=500)
+    )
+
+
+class Clock:
+    """A runtime whose time stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+        self.wall = 0.0
+
+    def now_ms(self) -> int:
+        return int((self.seconds + self.wall) * 1000)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def boottime(self) -> float:
+        return self.seconds
+
+    def random(self) -> float:
+        return 0.0
+
+    def random_bits(self, bits: int) -> int:
+        return 1
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    """Wait for a condition; a test that waits in vain fails here."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.001)

@@ -1,0 +1,83 @@
+"""What the store keeps of an exception."""
+
+import pytest
+
+from lamplighter.worker import failure
+
+
+class Odd(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def caught(function) -> BaseException:
+    try:
+        function()
+    except BaseException as error:  # noqa: BLE001
+        return error
+    raise AssertionError
+
+
+def deep():
+    return {}["missing"]
+
+
+def other():
+    return {}["missing"]
+
+
+def test_an_error_is_described_by_name_message_place_and_bases():
+    info = failure.describe(caught(deep))
+
+    assert info.type == "KeyError"
+    assert info.message == "'missing'"
+    assert "in deep" in info.traceback
+    assert info.kinds == ("KeyError", "LookupError", "Exception", "BaseException")
+
+
+def test_errors_of_one_place_share_a_fingerprint_and_others_do_not():
+    first, second = failure.describe(caught(deep)), failure.describe(caught(deep))
+    elsewhere = failure.describe(caught(lambda: other()))
+
+    assert first.fingerprint == second.fingerprint
+    assert len(first.fingerprint) == 16
+    assert elsewhere.fingerprint != first.fingerprint
+
+
+def test_own_classes_are_named_with_their_module():
+    info = failure.describe(Odd())
+
+    assert info.type.endswith("test_failure.Odd")
+    assert "cannot be shown" in info.message
+
+
+@pytest.mark.parametrize("text", ["a\0b", "half \ud800 pair", "x" * 100_000, "ü" * 50_000])
+def test_any_text_becomes_storable(text):
+    info = failure.describe(ValueError(text))
+
+    assert "\0" not in info.message
+    assert len(info.message.encode()) <= failure.MESSAGE_LIMIT
+    assert len(info.traceback.encode()) <= failure.TRACEBACK_LIMIT
+
+
+def test_a_long_traceback_keeps_its_beginning_and_its_end():
+    text = failure.printable("begin" + "x" * 100_000 + "the end", failure.TRACEBACK_LIMIT)
+
+    assert text.startswith("begin")
+    assert text.endswith("the end")
+    assert "(cut)" in text
+
+
+def test_a_recursion_error_is_described():
+    def down():
+        return down()
+
+    info = failure.describe(caught(down))
+
+    assert info.type == "RecursionError"
+    assert len(info.traceback.encode()) <= failure.TRACEBACK_LIMIT
+
+
+def test_a_timeout_names_its_length():
+    assert "1.5 s" in failure.timed_out(1.5).message
+    assert "killed" in failure.timed_out(1.5, killed=True).message
