@@ -36,7 +36,7 @@ async def wrong_options() -> None:
     charge.options(retry=3)  # pyright: ignore[reportArgumentType]
     charge.options(run_at="2030-01-01")  # pyright: ignore[reportArgumentType]
     charge.options(metadata=["a"])  # pyright: ignore[reportArgumentType]
-    await app.submit("charge", {}, tennant="acme")  # pyright: ignore[reportCallIssue]
+    await app.submit("charge", {}, tenants="acme")  # pyright: ignore[reportCallIssue]
 
 
 def wrong_type_options() -> None:

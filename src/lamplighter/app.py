@@ -177,7 +177,8 @@ class App:
     async def close(self) -> None:
         """Let go of the store. Using the app again opens it again."""
         await self._client.connections.close()
-        await asyncio.to_thread(self._client.portal.close)
+        if self._client.portal.started:
+            await asyncio.to_thread(self._client.portal.close)
 
     async def __aenter__(self) -> Self:
         return await self.open()

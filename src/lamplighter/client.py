@@ -56,7 +56,7 @@ class Client:
 
     async def engine(self) -> Engine:
         """Give the store, opened for the running event loop."""
-        return await self.connections.engine(self.settings.url)
+        return await self.connections.engine(self.settings)
 
     async def repeatable(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call of the store, again if the store is busy or its reply was lost.
@@ -64,17 +64,16 @@ class Client:
         Safe because every verb may be repeated: doing it twice is doing it once.
         """
         deadline = runtime.monotonic() + self.settings.store_deadline
-        pause = _FIRST_PAUSE
-        for left in range(_TRIES - 1, -1, -1):
+        tries = 0
+        while True:
+            tries += 1
             try:
                 return await call()
             except (StoreBusy, StoreUnreachable):
-                wait = pause * (1 + runtime.random())
-                if not left or runtime.monotonic() + wait > deadline:
+                pause = _FIRST_PAUSE * 2**tries * (0.5 + runtime.random() / 2)
+                if tries == _TRIES or runtime.monotonic() + pause > deadline:
                     raise
-            await runtime.sleep(wait)
-            pause *= 2
-        raise AssertionError
+            await runtime.sleep(pause)
 
     # ── submit ───────────────────────────────────────────────────────────────────────────────
 
@@ -168,7 +167,9 @@ class Client:
         """Read everything about a job, or raise UnknownJob."""
         engine = await self.engine()
         found = await self.repeatable(lambda: engine.inspector.job(job_id))
-        return unknown(job_id) if found is None else found
+        if found is None:
+            raise unknown(job_id)
+        return found
 
     async def change(
         self, verb: str, change: Callable[[JobStore], Awaitable[list[Changed]]], job_id: str
@@ -177,7 +178,7 @@ class Client:
         engine = await self.engine()
         changed = (await self.repeatable(lambda: change(engine.jobs)))[0]
         if changed.answer is ChangeAnswer.UNKNOWN:
-            unknown(job_id)
+            raise unknown(job_id)
         if changed.answer is ChangeAnswer.CONFLICT:
             state = changed.state.value if changed.state else "gone"
             raise WrongState(
@@ -188,12 +189,13 @@ class Client:
         if verb == "cancel":
             events.emit(events.JOB_CANCELLED, job_id=job_id, answer=changed.answer)
             await engine.wakeup.notify(FINISHED_TOPIC)
-        else:
+        elif verb in _MAKES_WORK:
             record = await self.record(job_id)
             await engine.wakeup.notify(queue_topic(record.job.queue))
         return changed.answer
 
 
+_MAKES_WORK = frozenset({"unhold", "retry", "replay"})
 _REMEDIES = {
     "cancel": "only a job that has not ended can be cancelled",
     "hold": "only a job that has not ended can be held",
@@ -215,9 +217,9 @@ def raise_conflict(job: NewJob, answer: Submitted) -> None:
         )
 
 
-def unknown(job_id: str) -> JobRecord:
-    """Raise: there is no such job."""
-    raise UnknownJob(
+def unknown(job_id: str) -> UnknownJob:
+    """Make the error for an id that leads nowhere."""
+    return UnknownJob(
         f"no job `{job_id}` is in the store",
         hint="check the id and the address of the store; jobs that ended are removed after the "
         "time set by keep_finished and keep_dead",

@@ -150,19 +150,21 @@ def _checked(source: str, name: str, value: object) -> object:
             hint=f"known settings: {', '.join(sorted(fields))}",
             value=name,
         )
-    kind = type(fields[name].default)
-    if kind is str:
+    if isinstance(fields[name].default, str):
         return str(value)
-    if isinstance(value, bool):
+    whole = isinstance(fields[name].default, int)
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise _bad(source, name, value)
     try:
-        number = kind(value)  # pyright: ignore[reportUnknownVariableType]
-    except (TypeError, ValueError):
+        number = float(value)
+        if whole:
+            number = int(value) if number == int(number) else math.nan
+    except (ValueError, OverflowError):
         raise _bad(source, name, value) from None
     low, high = _BOUNDS[name]
     if not math.isfinite(number) or not low <= number <= high:
         raise _bad(source, name, value)
-    return number  # pyright: ignore[reportUnknownVariableType]
+    return number
 
 
 def _bad(source: str, name: str, value: object) -> InvalidSettings:

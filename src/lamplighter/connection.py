@@ -7,6 +7,7 @@ import contextlib
 import os
 import weakref
 
+from lamplighter.config import Settings
 from lamplighter.connect import connect
 from lamplighter.port.store import Engine
 
@@ -32,12 +33,12 @@ class Connections:
         self._slots: dict[asyncio.AbstractEventLoop, _Slot] = {}
         _every.add(self)
 
-    async def engine(self, url: str) -> Engine:
+    async def engine(self, settings: Settings) -> Engine:
         """Give the store of the running loop, opened."""
         slot = self._slots.get(asyncio.get_running_loop())
         if slot is not None and slot.engine is not None:
             return slot.engine
-        return await self._open(url)
+        return await self._open(settings)
 
     def adopt(self, engine: Engine) -> None:
         """Use this opened engine in the running loop; whoever lent it closes it."""
@@ -56,12 +57,12 @@ class Connections:
         """Tell whether a store is open."""
         return any(slot.engine is not None for slot in self._slots.values())
 
-    async def _open(self, url: str) -> Engine:
+    async def _open(self, settings: Settings) -> Engine:
         await self._close_orphans()
         slot = self._slots.setdefault(asyncio.get_running_loop(), _Slot())
         async with slot.opening:
             if slot.engine is None:
-                engine = connect(url)
+                engine = connect(settings.url, deadline=settings.store_deadline)
                 await engine.open()
                 slot.engine = engine
             return slot.engine

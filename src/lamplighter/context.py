@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CancelRequested(BaseException):
-    """Raised by ``Context.raise_if_cancelled``: somebody asked for this job to stop.
+    """Raised by ``Context.raise_if_cancelled``: this run should come to an end.
 
     Like ``asyncio.CancelledError`` it is no ``Exception``, so that a handler's own
     ``except Exception`` does not swallow the wish.
@@ -43,7 +43,7 @@ class Context:
 
     @classmethod
     def of(cls, claim: Claim, cancelled: Flag) -> Context:
-        """Build the context of a claim; ``cancelled`` turns on when a cancel is requested."""
+        """Build the context of a claim; ``cancelled`` turns on when the run should end."""
         return cls(claim.job, claim.fence, cancelled)
 
     @classmethod
@@ -137,11 +137,11 @@ class Context:
 
     @property
     def cancel_requested(self) -> bool:
-        """True once somebody asked for this job to stop."""
+        """True once this run should end: a cancel, the end of its time, or of its worker."""
         return self._cancelled.is_set()
 
     def raise_if_cancelled(self) -> None:
-        """Stop here if a cancel was requested; long handlers in threads call it now and then."""
+        """Stop here if this run should end; long handlers in threads call it now and then."""
         if self._cancelled.is_set():
             raise CancelRequested(self._job.id)
 

@@ -69,8 +69,8 @@ class Handle(Generic[R_co]):
         engine = await self._client.engine()
         found = await self._client.repeatable(lambda: engine.inspector.explain(self.id))
         if found is None:
-            unknown(self.id)
-        return cast("Explanation", found)
+            raise unknown(self.id)
+        return found
 
     # ── operate ──────────────────────────────────────────────────────────────────────────────
 
@@ -173,6 +173,8 @@ class Handle(Generic[R_co]):
         engine = await client.engine()
         deadline = None if timeout is None else runtime.monotonic() + timeout
         wait = _FIRST_WAIT
+        # Start to listen before the first look, so that no news falls between look and wait.
+        await engine.wakeup.wait([FINISHED_TOPIC], 0)
         client.waiters += 1
         try:
             while True:
@@ -185,7 +187,7 @@ class Handle(Generic[R_co]):
                 gap = _READ_GAP * client.waiters
                 await runtime.sleep(min(left, gap))
                 await engine.wakeup.wait([FINISHED_TOPIC], min(left, wait))
-                # A hint that came before the first wait is lost: look soon, then more seldom.
+                # Hints may be lost, and are shared by all who wait: look soon, then more seldom.
                 wait = max(min(wait * 2, client.settings.poll), gap)
         finally:
             client.waiters -= 1

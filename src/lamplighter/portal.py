@@ -9,9 +9,10 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
-from lamplighter.model.errors import SyncInsideLoop
+from lamplighter.model.errors import StoreClosed, SyncInsideLoop
 
 T = TypeVar("T")
 
@@ -32,9 +33,15 @@ class Portal:
     def run(self, work: Work[T], *, instead: str) -> T:
         """Run ``work()`` to its end; ``instead`` names the awaitable twin of the caller."""
         refuse_inside_loop(instead)
-        future = asyncio.run_coroutine_threadsafe(work(), self._running_loop())
+        with self._starting:
+            future = asyncio.run_coroutine_threadsafe(work(), self._running_loop())
         try:
             return future.result()
+        except CancelledError:
+            raise StoreClosed(
+                "the app was closed by another thread while this call was waiting",
+                hint=f"close the app when nobody uses it any more, or use `await {instead}`",
+            ) from None
         except BaseException:
             # Ctrl-C while waiting: the work must not go on behind the caller's back.
             future.cancel()
@@ -59,16 +66,20 @@ class Portal:
         self._starting = threading.Lock()
         self._loop = self._thread = None
 
+    @property
+    def started(self) -> bool:
+        """Tell whether the thread runs."""
+        return self._loop is not None
+
     def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                thread = threading.Thread(
-                    target=_run, args=(loop,), name="lamplighter-portal", daemon=True
-                )
-                thread.start()
-                self._loop, self._thread = loop, thread
-            return self._loop
+        if self._loop is None:
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(
+                target=_run, args=(loop,), name="lamplighter-portal", daemon=True
+            )
+            thread.start()
+            self._loop, self._thread = loop, thread
+        return self._loop
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
@@ -76,6 +87,11 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
     finally:
+        # Calls that other threads still wait for must end too, or those threads would hang.
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 

@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Generator
 
 log = logging.getLogger("lamplighter.runtime")
 
@@ -33,7 +33,7 @@ class Runtime(Protocol):
         ...
 
     def boottime(self) -> float:
-        """Seconds that only grow and count suspended time too, where the system has such a clock."""
+        """Seconds that only grow and count suspended time too, where such a clock is."""
         ...
 
     def random(self) -> float:
@@ -53,7 +53,7 @@ class System:
     """The real world."""
 
     def __init__(self) -> None:
-        self._chance = _random.Random()  # noqa: S311 - jitter needs no secrecy
+        self._chance = _random.Random()
         self._pool = 0
         self._pool_bits = 0
         self._pool_pid = 0
@@ -91,7 +91,7 @@ _current: Runtime = System()
 
 
 @contextlib.contextmanager
-def install(runtime: Runtime) -> Iterator[None]:
+def install(runtime: Runtime) -> Generator[None]:
     """Use another runtime for the time of a ``with`` block."""
     global _current  # noqa: PLW0603 - this is the seam
     previous, _current = _current, runtime

@@ -52,9 +52,7 @@ class Service(ABC):
                 self.progress = runtime.monotonic()
             except Exception as error:  # noqa: BLE001 - a service must survive any step
                 expected = isinstance(error, LamplighterError)
-                events.emit(
-                    events.SERVICE_ERROR, service=self.name, error=error, expected=expected
-                )
+                events.emit(events.SERVICE_ERROR, service=self.name, error=error, expected=expected)
                 delay, pause = pause, min(pause * 2, _LONGEST_PAUSE)
             await self._rest(delay)
 

@@ -27,7 +27,7 @@ class LamplighterError(Exception):
 # ── what the caller gave is wrong ────────────────────────────────────────────────────────────
 
 
-class InvalidInput(LamplighterError, ValueError):  # noqa: N818 - reads as the sentence it is
+class InvalidInput(LamplighterError, ValueError):
     """A value given by the caller cannot be used; nothing was changed."""
 
     code = "invalid-input"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from lamplighter.model.job import Claim, Delivery, ErrorInfo, Fence, JobState
 from lamplighter.model.outcome import (
-    Abandoned,
     AbandonCause,
+    Abandoned,
     Cancelled,
     Failed,
     Held,
@@ -269,7 +269,7 @@ def _at_most_once(claim: Claim) -> bool:
     return claim.job.delivery is Delivery.AT_MOST_ONCE
 
 
-def _keep(  # noqa: PLR0913 - the fields of Next that callers choose
+def _keep(
     claim: Claim,
     state: JobState,
     *,

@@ -44,9 +44,7 @@ def _check(what: str, value: object, limit: int) -> str:
     if value.isascii() and value.isprintable() and 0 < len(value) <= limit:
         return value
     if not value:
-        raise InvalidName(
-            f"the {what} is empty", hint=f"give 1 to {limit} characters", value=value
-        )
+        raise InvalidName(f"the {what} is empty", hint=f"give 1 to {limit} characters", value=value)
     if len(value) > limit:
         raise InvalidName(
             f"{what} {shown(value)} has {len(value)} characters, the limit is {limit}",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lamplighter.model.job import ErrorInfo
 
 
-class Reject(Exception):  # noqa: N818 - a handler says: raise Reject("why")
+class Reject(Exception):
     """Raised by a handler: this job can never succeed, do not try again."""
 
     def __init__(self, reason: str) -> None:
@@ -18,7 +18,7 @@ class Reject(Exception):  # noqa: N818 - a handler says: raise Reject("why")
         self.reason = reason
 
 
-class Snooze(Exception):  # noqa: N818 - a handler says: raise Snooze(60)
+class Snooze(Exception):
     """Raised by a handler: not now, run it again after ``delay`` seconds. Costs no attempt."""
 
     def __init__(self, delay: float) -> None:
@@ -99,13 +99,5 @@ class Abandoned:
 
 
 Outcome = (
-    Succeeded
-    | Failed
-    | TimedOut
-    | Rejected
-    | Snoozed
-    | Cancelled
-    | Released
-    | Held
-    | Abandoned
+    Succeeded | Failed | TimedOut | Rejected | Snoozed | Cancelled | Released | Held | Abandoned
 )

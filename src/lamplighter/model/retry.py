@@ -38,7 +38,7 @@ class Retry:
     no_retry_on: tuple[str, ...]
     function: RetryFunction | None
 
-    def __init__(  # noqa: PLR0913 - these are the user's named options
+    def __init__(
         self,
         *,
         max_attempts: int | None = None,
@@ -97,7 +97,9 @@ class Retry:
         if self.fixed is not None:
             return self.fixed
         if self.function is not None:
-            return min(_seconds("the retry function's answer", self.function(attempt)), LONGEST_DELAY)
+            return min(
+                _seconds("the retry function's answer", self.function(attempt)), LONGEST_DELAY
+            )
         # The exponent is bounded so that a huge attempt number cannot overflow a float.
         plain = min(self.cap, self.base * self.factor ** min(attempt - 1, 64))
         return plain * (1.0 + self.jitter * chance)
@@ -130,7 +132,16 @@ class Retry:
     @classmethod
     def from_options(cls, options: Mapping[str, object]) -> Retry:
         """Build a policy from plain data, as the CLI and the API receive it."""
-        known = {"max_attempts", "delays", "fixed", "base", "factor", "cap", "jitter", "no_retry_on"}
+        known = {
+            "max_attempts",
+            "delays",
+            "fixed",
+            "base",
+            "factor",
+            "cap",
+            "jitter",
+            "no_retry_on",
+        }
         for name in options:
             if name not in known:
                 raise InvalidOption(

@@ -24,6 +24,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lamplighter.model.errors import InvalidOption
+from lamplighter.model.names import shown
+
 STEP = 1_000_000
 MIN_WEIGHT = 1
 MAX_WEIGHT = 1_000
@@ -36,6 +39,17 @@ FOLD_LIMIT = 1_000
 """Arrivals folded into turns per (queue, level) and claim, where an engine keeps arrivals."""
 STALE_LIMIT = 500
 """Stale turns rewritten per claim."""
+
+
+def check_weight(value: object) -> int:
+    """Return a valid weight, or say what is wrong with it."""
+    if type(value) is int and MIN_WEIGHT <= value <= MAX_WEIGHT:
+        return value
+    raise InvalidOption(
+        f"the weight {shown(value)} is out of range",
+        hint=f"give a whole number from {MIN_WEIGHT} to {MAX_WEIGHT}",
+        value=value,
+    )
 
 
 def step(cost: int, weight: int) -> int:

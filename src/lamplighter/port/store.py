@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lamplighter.model.job import Attempt, JobRecord
+    from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
     from lamplighter.model.lifecycle import Settlement
     from lamplighter.port.capabilities import Capabilities
     from lamplighter.port.values import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         TypeSettings,
         WorkerInfo,
     )
-    from lamplighter.model.job import Claim, NewJob
 
 
 class JobStore(Protocol):
@@ -124,11 +123,14 @@ class JobStore(Protocol):
         ...
 
     async def unhold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        """Let held jobs go on, due when they were due. Not held: `already`. Terminal: `conflict`."""
+        """Let held jobs go on, due when they were due.
+
+        Not held: `already`. Terminal: `conflict`.
+        """
         ...
 
     async def retry(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        """Make waiting jobs due now; a job that is due already is `already`, one that runs `conflict`.
+        """Make waiting jobs due now; due already: `already`; running: `conflict`.
 
         On a dead job it is ``replay``. Other terminal states: `conflict`. A hold stays.
         """
@@ -186,7 +188,7 @@ class Settings(Protocol):
     """What operators set. Each raises the settings version that `beat` answers."""
 
     async def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
-        """Set a queue's `max_wait` or hold; acts on the next claim, at a cost free of the backlog."""
+        """Set a queue's `max_wait` or hold; acts on the next claim, free of the backlog."""
         ...
 
     async def put_tenant(
@@ -275,12 +277,35 @@ class Inspector(Protocol):
 class Engine(Protocol):
     """One store, opened."""
 
-    capabilities: Capabilities
-    jobs: JobStore
-    membership: Membership
-    settings: Settings
-    wakeup: Wakeup
-    inspector: Inspector
+    @property
+    def capabilities(self) -> Capabilities:
+        """How this engine differs from others."""
+        ...
+
+    @property
+    def jobs(self) -> JobStore:
+        """What moves jobs."""
+        ...
+
+    @property
+    def membership(self) -> Membership:
+        """Who is alive."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """What operators set."""
+        ...
+
+    @property
+    def wakeup(self) -> Wakeup:
+        """Hints between processes."""
+        ...
+
+    @property
+    def inspector(self) -> Inspector:
+        """Reads only."""
+        ...
 
     async def open(self) -> None:
         """Connect, check that the store is ours and of our version; migrate an empty one."""

@@ -45,7 +45,7 @@ from lamplighter.worker.link import (
     Yours,
     child_end,
 )
-from lamplighter.worker.load import load_registry
+from lamplighter.worker.load import Borrower, load, registry_of
 from lamplighter.worker.pulse import Pulse
 from lamplighter.worker.run import Run, Stop
 from lamplighter.worker.settler import Settler
@@ -80,10 +80,16 @@ class Child:
         begin = await self._begun
         try:
             sys.path[:] = begin.path
-            registry = load_registry(begin.spec)
+            program = load(begin.spec)
+            registry = registry_of(program, begin.spec)
             settings = Settings(**begin.settings)
+            if isinstance(program, Borrower):
+                program.configure(settings)
             engine = connect(settings.url, deadline=settings.store_deadline)
             await engine.open()
+            if isinstance(program, Borrower):
+                # What handlers submit goes to the store the worker was started for.
+                program.adopt(engine)
         except Exception as error:  # noqa: BLE001 - whatever it is, the supervisor has to say it
             await self._break(error)
             return BROKEN

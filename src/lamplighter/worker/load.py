@@ -6,9 +6,12 @@ import importlib
 import sys
 import traceback
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
+from lamplighter.config import Settings
 from lamplighter.model.errors import InvalidApp
 from lamplighter.model.names import shown
+from lamplighter.port.store import Engine
 from lamplighter.registry import Registry
 
 _FRAMES = 20
@@ -49,7 +52,24 @@ def load(spec: str) -> object:
 
 def load_registry(spec: str) -> Registry:
     """Import what ``spec`` names and give its job types."""
-    found = load(spec)
+    return registry_of(load(spec), spec)
+
+
+@runtime_checkable
+class Borrower(Protocol):
+    """A program that submits jobs itself, and can use a store that is open already."""
+
+    def configure(self, settings: Settings) -> None:
+        """Use these settings."""
+        ...
+
+    def adopt(self, engine: Engine) -> None:
+        """Use this opened store in the running loop."""
+        ...
+
+
+def registry_of(found: object, spec: str) -> Registry:
+    """Give the job types of a loaded app, or say why it is none."""
     registry = getattr(found, "registry", None)
     if not isinstance(registry, Registry):
         raise InvalidApp(

@@ -36,7 +36,7 @@ def path_of(url: str) -> Path:
     if not text or "?" in text or "\x00" in text or text.startswith(":memory:"):
         raise InvalidUrl(
             f"{shown(url)} does not name a database file",
-            hint="write sqlite:///jobs.db for a file here, sqlite:////var/lib/jobs.db for one there",
+            hint="write sqlite:///jobs.db for a file here, sqlite:////srv/jobs.db for one there",
             value=url,
         )
     return Path(text).absolute()
@@ -94,9 +94,7 @@ def _file_system(folder: Path) -> str:
     return kind
 
 
-def open_connection(
-    path: Path, clock_ms: Callable[[], int], *, writer: bool
-) -> sqlite3.Connection:
+def open_connection(path: Path, clock_ms: Callable[[], int], *, writer: bool) -> sqlite3.Connection:
     """Open one connection, set up for writing or for reading only."""
     try:
         connection = sqlite3.connect(

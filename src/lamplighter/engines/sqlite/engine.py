@@ -207,9 +207,7 @@ class SqliteSettings:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    async def put_queue(
-        self, name: str, settings: QueueSettings, *, by: str, reason: str
-    ) -> None:
+    async def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
         work = partial(operators.put_queue, name=name, settings=settings, by=by, reason=reason)
         await self._writer.run(work)
 

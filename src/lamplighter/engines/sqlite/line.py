@@ -143,7 +143,7 @@ class Line:
                 self._stand(turn, turn.due, turn.seq)
 
     def _longest_of(self, lane: int, before: int) -> list[Turn]:
-        """Give the turns of a lane that may have waited longest: those touched, and the first other."""
+        """Give the turns of a lane that may have waited longest: the touched, one other."""
         touched = [t for t in self.turns.values() if t.lane == lane and t.changed]
         found = [t for t in touched if t.entry and t.due < before and self._is_due(t)]
         limit = len(touched) + 1
@@ -162,9 +162,7 @@ class Line:
         while True:
             entry = self._heap[0] if self._heap else None
             behind = [
-                lane
-                for lane, bound in self._bounds.items()
-                if entry is None or entry[:2] > bound
+                lane for lane, bound in self._bounds.items() if entry is None or entry[:2] > bound
             ]
             if not behind:
                 return entry

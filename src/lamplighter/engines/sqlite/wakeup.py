@@ -36,7 +36,7 @@ class SqliteWakeup:
         self._folder = _folder(path)
         self._changed = changed
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        self._sender.setblocking(False)  # noqa: FBT003 - the socket's own interface
+        self._sender.setblocking(False)
         self._ears: dict[asyncio.AbstractEventLoop, _Ear] = {}
         self._told: dict[str, float] = {}
         self._later: set[str] = set()
@@ -52,7 +52,7 @@ class SqliteWakeup:
             self._later.add(topic)
             asyncio.get_running_loop().call_later(_QUIET_SECONDS, self._send_later, topic)
 
-    async def wait(self, topics: Sequence[str], timeout: float) -> bool:  # noqa: ASYNC109 - the port's contract
+    async def wait(self, topics: Sequence[str], timeout: float) -> bool:
         """Wait for news of these topics."""
         ear = self._ear()
         if ear is None:
@@ -77,7 +77,7 @@ class SqliteWakeup:
                 self._folder = None
         return ear
 
-    async def _poll(self, timeout: float) -> bool:  # noqa: ASYNC109 - as above
+    async def _poll(self, timeout: float) -> bool:
         before = await self._changed()
         end = runtime.monotonic() + timeout
         while (left := end - runtime.monotonic()) > 0:
@@ -96,7 +96,7 @@ class SqliteWakeup:
         if self._folder is None or self._closed:
             return
         try:
-            names = os.listdir(self._folder)
+            names = os.listdir(self._folder)  # noqa: PTH208 - on the path of every submit: 3 x faster
         except OSError:
             return
         data = topic.encode()[:_DATAGRAM]
@@ -108,7 +108,7 @@ class SqliteWakeup:
                 # Full: that ear has news already. Refused: its process is gone.
                 if error.errno in (errno.ECONNREFUSED, errno.ENOTSOCK):
                     with contextlib.suppress(OSError):
-                        os.unlink(address)
+                        Path(address).unlink()
 
 
 class _Ear:
@@ -117,7 +117,7 @@ class _Ear:
     def __init__(self, folder: Path) -> None:
         self._address = str(folder / f"{os.getpid():x}.{runtime.random_bits(32):08x}")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        self._socket.setblocking(False)  # noqa: FBT003 - the socket's own interface
+        self._socket.setblocking(False)
         try:
             self._socket.bind(self._address)
         except OSError:
@@ -154,7 +154,7 @@ class _Ear:
             self._loop.remove_reader(self._socket)
         self._socket.close()
         with contextlib.suppress(OSError):
-            os.unlink(self._address)
+            Path(self._address).unlink()
 
     def _arrived(self) -> None:
         """Wake everybody whose topic was told; keep what nobody waits for."""

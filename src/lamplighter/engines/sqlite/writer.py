@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import queue
 import sqlite3
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lamplighter.engines.sqlite import faults
@@ -26,14 +26,19 @@ from lamplighter.model.errors import StoreBusy, StoreClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 T = TypeVar("T")
 log = logging.getLogger("lamplighter.sqlite")
 
 _GROUP_LIMIT = 64
+_CALLERS_OWN = (sqlite3.InterfaceError, sqlite3.ProgrammingError, sqlite3.IntegrityError)
+"""What one caller's values can cause; everything else SQLite raises is about the file."""
 _CHECKPOINT_BYTES = 8 * 1024 * 1024
 _CHECKPOINT_EVERY = 32
+
+
+Answer = tuple["_Call", Any, BaseException | None]
+"""A caller, what its work gave, or what went wrong."""
 
 
 @dataclass(slots=True)
@@ -124,10 +129,12 @@ class Writer:
                 if commits % _CHECKPOINT_EVERY == 0:
                     self._checkpointer.look()
 
-    def _write(self, group: list[_Call]) -> list[tuple[_Call, Any, BaseException | None]]:
+    def _write(self, group: list[_Call]) -> list[Answer]:
         self._turnstile.enter()
         try:
-            return self._transaction(group)
+            # Whoever gave up while we stood at the turnstile was told that it failed.
+            group = [call for call in group if not call.given_up]
+            return self._transaction(group) if group else []
         except sqlite3.Error as error:
             self._roll_back()
             told = faults.explain(error, self._path)
@@ -138,10 +145,11 @@ class Writer:
         finally:
             self._turnstile.leave()
 
-    def _transaction(self, group: list[_Call]) -> list[tuple[_Call, Any, BaseException | None]]:
+    def _transaction(self, group: list[_Call]) -> list[Answer]:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         tx = Transaction(connection, self._catalog)
+        answers: list[Answer]
         if len(group) == 1:
             answers = [(group[0], group[0].work(tx), None)]
         else:
@@ -154,16 +162,14 @@ class Writer:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         return answers
 
-    def _in_savepoint(
-        self, tx: Transaction, call: _Call
-    ) -> tuple[_Call, Any, BaseException | None]:
+    def _in_savepoint(self, tx: Transaction, call: _Call) -> Answer:
         connection = self._connection
         connection.execute("SAVEPOINT caller")
         try:
             answer = call.work(tx)
-        except sqlite3.Error:
-            raise  # the disk or the file: the whole group fails
-        except Exception as error:  # noqa: BLE001 - belongs to this caller alone
+        except Exception as error:
+            if isinstance(error, sqlite3.Error) and not isinstance(error, _CALLERS_OWN):
+                raise  # the disk or the file: the whole group fails
             connection.execute("ROLLBACK TO caller")
             connection.execute("RELEASE caller")
             self._catalog.drop()
@@ -179,8 +185,8 @@ class Writer:
                 self._connection.execute("ROLLBACK")
 
     @staticmethod
-    def _deliver(answers: list[tuple[_Call, Any, BaseException | None]]) -> None:
-        loops: dict[asyncio.AbstractEventLoop, list[tuple[_Call, Any, BaseException | None]]] = {}
+    def _deliver(answers: list[Answer]) -> None:
+        loops: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
         for answer in answers:
             loops.setdefault(answer[0].loop, []).append(answer)
         for loop, mine in loops.items():
@@ -188,7 +194,7 @@ class Writer:
                 loop.call_soon_threadsafe(_resolve, mine)
 
 
-def _resolve(answers: list[tuple[_Call, Any, BaseException | None]]) -> None:
+def _resolve(answers: list[Answer]) -> None:
     for call, answer, error in answers:
         if call.future.done():
             continue
@@ -215,7 +221,7 @@ class _Checkpointer:
     def look(self) -> None:
         """Ask for a checkpoint if the log has grown."""
         with contextlib.suppress(OSError):
-            if os.stat(self._log).st_size > _CHECKPOINT_BYTES:
+            if Path(self._log).stat().st_size > _CHECKPOINT_BYTES:
                 self._wanted.set()
 
     def close(self) -> None:

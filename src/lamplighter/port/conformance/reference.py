@@ -299,8 +299,10 @@ class ReferenceStore:
             row.cancel = Mark(by=by, reason=reason, at_ms=self._now())
             if row.state is JobState.RUNNING:
                 return ChangeAnswer.REQUESTED
+            stood = row.in_turn()
             row.state, row.finished_at_ms = JobState.CANCELLED, self._now()
-            self._went(row)
+            if stood:
+                self._went(row)
             return DONE
 
         return self._each(ids, decide)
@@ -313,8 +315,10 @@ class ReferenceStore:
                 return CONFLICT
             if row.hold is not None:
                 return ALREADY
+            stood = row.in_turn()
             row.hold = Mark(by=by, reason=reason, at_ms=self._now())
-            self._went(row)
+            if stood:
+                self._went(row)
             return DONE
 
         return self._each(ids, decide)

@@ -97,9 +97,7 @@ def _write(tx: Transaction, request: ClaimRequest, counters: list[_Counter]) -> 
         tx.run(SQL["set_handouts"], counter.handouts, counter.queue)
         for number, row, lane in counter.taken:
             lease = row[_LEASE] + 1
-            runs.append(
-                (lease, nonce, worker, number, tx.now, expires, request.lease_ms, row[SEQ])
-            )
+            runs.append((lease, nonce, worker, number, tx.now, expires, request.lease_ms, row[SEQ]))
             claims.append(
                 Claim(
                     job=records.claimed_job(row, by_id(lane)),

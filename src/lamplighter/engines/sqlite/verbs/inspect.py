@@ -45,7 +45,7 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
 
     Dead letters have an index of their own and are listed by the time of death.
     """
-    only_dead = statuses_of(which) == {"dead"}
+    only_dead = statuses_of(which) == frozenset({"dead"})
     matches = matcher(which)
     place = _place(cursor, only_dead=only_dead)
     found: list[JobRecord] = []
@@ -98,9 +98,7 @@ def queues(tx: Transaction) -> list[QueueInfo]:
     for lane_id, count in tx.all(SQL["running_lanes"]):
         queue = tx.catalog.by_id(lane_id).queue
         running[queue] = running.get(queue, 0) + count
-    return [
-        _queue(tx, row, running.get(row[0], 0)) for row in tx.all(SQL["queues"])
-    ]
+    return [_queue(tx, row, running.get(row[0], 0)) for row in tx.all(SQL["queues"])]
 
 
 def _queue(tx: Transaction, row: Row, running: int) -> QueueInfo:

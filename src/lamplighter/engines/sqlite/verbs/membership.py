@@ -23,9 +23,7 @@ def join(tx: Transaction, worker: NewWorker) -> Beat:
     for known in worker.types:
         tx.run(SQL["knows"], worker.id, known.name, known.hash)
         options = json.dumps(dict(known.options))
-        tx.run(
-            SQL["publish"], known.name, known.hash, known.queue, known.schema, options, tx.now
-        )
+        tx.run(SQL["publish"], known.name, known.hash, known.queue, known.schema, options, tx.now)
     return Beat(known=True, settings_version=_version(tx))
 
 

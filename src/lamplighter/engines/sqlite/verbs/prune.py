@@ -34,9 +34,7 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
     others += tx.run(SQL["worker_types"])
     others += tx.run(SQL["types"], now - _TYPE_MS)
     removed = len(jobs) + len(surplus)
-    return Pruned(
-        jobs=removed, keys=keys, others=others, more=removed == limit or keys == limit
-    )
+    return Pruned(jobs=removed, keys=keys, others=others, more=limit in (removed, keys))
 
 
 def _beyond_count(tx: Transaction, count: int, young: int, limit: int) -> list[tuple[int, str]]:

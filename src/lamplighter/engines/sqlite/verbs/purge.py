@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
@@ -21,15 +22,18 @@ def purge(tx: Transaction, ids: Sequence[str], by: str, reason: str) -> list[Cha
     gone: set[str] = set()
 
     def decide(job: Current) -> ChangeAnswer:
+        if job.id in gone:
+            return ChangeAnswer.UNKNOWN
         if not job.terminal:
             return ChangeAnswer.CONFLICT
-        if job.id in gone:
-            return ChangeAnswer.ALREADY
         remove(tx, [(job.seq, job.id)])
         gone.add(job.id)
         return ChangeAnswer.DONE
 
-    return each(tx, ids, decide)
+    return [
+        replace(answer, state=None) if answer.id in gone else answer
+        for answer in each(tx, ids, decide)
+    ]
 
 
 def remove(tx: Transaction, jobs: list[tuple[int, str]]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
+from lamplighter.model import stride
 
 if TYPE_CHECKING:
     from lamplighter.engines.sqlite.transaction import Transaction
@@ -24,6 +25,8 @@ def put_queue(tx: Transaction, name: str, settings: QueueSettings, by: str, reas
 
 def put_tenant(tx: Transaction, name: str, settings: TenantSettings, by: str, reason: str) -> None:
     """Set a tenant's weight or hold."""
+    if settings.weight is not None:
+        stride.check_weight(settings.weight)
     tx.run(SQL["tenant"], name, settings.weight)
     if settings.held is not None:
         tx.run(SQL["hold_tenant"], _mark(tx, by, reason, held=settings.held), name)

@@ -76,7 +76,7 @@ class _Pages:
         seq, fence, now = row[1], settlement.fence, self._tx.now
         guard = (seq, fence.lease, fence.nonce)
         if following.state is JobState.SUCCEEDED:
-            note = following.result_note
+            note = following.result_note and records.clean(following.result_note)
             self._succeeded.append((now, following.result, note, *guard))
             return
         error = records.error_to_text(following.error)

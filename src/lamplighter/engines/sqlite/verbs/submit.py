@@ -30,9 +30,7 @@ def submit(tx: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
     for job in fresh:
         if job.key is not None:
             key = job.key
-            tx.run(
-                SQL["insert_key"], job.tenant, key.scope, key.key, key.body, job.id, tx.now
-            )
+            tx.run(SQL["insert_key"], job.tenant, key.scope, key.key, key.body, job.id, tx.now)
     created = SubmitAnswer.CREATED
     return [
         Submitted(job.id, created) if answer is None else answer
@@ -86,10 +84,7 @@ def _rows(tx: Transaction, jobs: Sequence[NewJob]) -> list[Row]:
     rows: list[Row] = []
     for job in jobs:
         seq += 1
-        if job.run_at_ms is None:
-            due = now + job.delay_ms
-        else:
-            due = max(now, job.run_at_ms)
+        due = now + job.delay_ms if job.run_at_ms is None else max(now, job.run_at_ms)
         rows.append(
             (
                 seq,

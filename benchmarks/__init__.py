@@ -1,0 +1,1 @@
+"""How fast, at which cost: `python -m benchmarks --engine sqlite`. See docs/benchmarks.md."""

@@ -1,0 +1,8 @@
+"""What a worker under measurement imports: `benchmarks.app:app`."""
+
+import os
+
+from benchmarks.jobs import declare
+from lamplighter import App
+
+app = declare(App(os.environ["LAMPLIGHTER_URL"])).app

@@ -1,0 +1,122 @@
+"""How to get a fresh, empty store of an engine, and what only its owner can tell about it.
+
+A new engine is one class here and one line in ENGINES; no measurement names an engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+_IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+
+
+class Store(Protocol):
+    """A store that belongs to one measurement."""
+
+    url: str
+    folder: Path
+    """A folder on the disk the store writes to."""
+
+    def server_cpu_ns(self) -> int:
+        """CPU time the store's own server processes have used so far."""
+        ...
+
+    def bytes_used(self) -> int:
+        """What the store's data takes now, on disk or in memory, nothing of it in transit."""
+        ...
+
+    def rest(self) -> None:
+        """Finish work put off by earlier writes, so that the next phase does not pay for it."""
+        ...
+
+    def close(self) -> None:
+        """Remove everything."""
+        ...
+
+
+class SqliteStore:
+    """A file in a folder of its own. It has no server: the engine runs inside our processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._path = folder / "jobs.db"
+        self.url = f"sqlite:///{self._path}"
+
+    def server_cpu_ns(self) -> int:
+        return 0
+
+    def bytes_used(self) -> int:
+        self._checkpoint("TRUNCATE")
+        parts = (self._path, Path(f"{self._path}-wal"))
+        return sum(part.stat().st_size for part in parts if part.exists())
+
+    def rest(self) -> None:
+        self._checkpoint("PASSIVE")
+
+    def close(self) -> None:
+        """Nothing to do: the folder is removed by who made it."""
+
+    def _checkpoint(self, mode: str) -> None:
+        with contextlib.closing(sqlite3.connect(self._path, timeout=10)) as connection:
+            connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+
+
+ENGINES: Mapping[str, Callable[[Path], Store]] = {"sqlite": SqliteStore}
+
+
+@contextlib.contextmanager
+def fresh_store(engine: str, under: Path) -> Iterator[Store]:
+    """Give an empty store for the time of a ``with`` block."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{engine}-", dir=under))
+    try:
+        store = ENGINES[engine](folder)
+        try:
+            yield store
+        finally:
+            store.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def working_folder(wanted: str | None) -> Iterator[Path]:
+    """Give a folder on a real disk: a store in memory would not have to wait for any write."""
+    place = Path(wanted or tempfile.gettempdir())
+    if wanted is None and _file_system(place) in _IN_MEMORY:
+        place = Path.cwd() / "build"
+    place.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="lamplighter-bench-", dir=place))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def gauge_folder(under: Path) -> Iterator[Path]:
+    """Give a folder for what handlers note: in memory if there is one, to leave the disk alone."""
+    shared = Path("/dev/shm")
+    usable = shared.is_dir() and os.access(shared, os.W_OK)
+    folder = Path(tempfile.mkdtemp(prefix="lamplighter-gauges-", dir=shared if usable else under))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _file_system(folder: Path) -> str:
+    try:
+        lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    where = folder.resolve()
+    mounts = {Path(line.split(" ")[1].replace("\\040", " ")): line.split(" ")[2] for line in lines}
+    found = [mount for mount in mounts if where.is_relative_to(mount)]
+    return mounts[max(found, key=lambda mount: len(mount.parts))] if found else ""

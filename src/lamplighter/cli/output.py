@@ -1,0 +1,216 @@
+"""How answers look: tables and colour for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from lamplighter import runtime
+from lamplighter.port.values import COUNT_LIMIT
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Cell = str | tuple[str, str]
+"""Text, or text and its style."""
+
+STYLES = {
+    "ready": "cyan",
+    "scheduled": "blue",
+    "blocked": "blue",
+    "retrying": "yellow",
+    "running": "bold yellow",
+    "paused": "magenta",
+    "cancelling": "magenta",
+    "succeeded": "green",
+    "dead": "bold red",
+    "cancelled": "dim",
+    "expired": "dim",
+    "alive": "green",
+    "suspect": "yellow",
+    "done": "green",
+    "requested": "green",
+    "already": "dim",
+    "conflict": "red",
+    "unknown": "red",
+}
+
+_SHORT = 1.0
+_STEPS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+_WIDE = 10_000
+
+
+# ── print ────────────────────────────────────────────────────────────────────────────────────
+
+
+def console(file: TextIO | None = None) -> Console:
+    """Give the terminal; output that goes elsewhere is neither coloured nor folded."""
+    from rich.console import Console
+
+    target = file or sys.stdout
+    width = None if target.isatty() else _WIDE
+    return Console(file=target, width=width, highlight=False, markup=False, emoji=False)
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document."""
+    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, empty: str) -> None:
+    """Print rows under their headings; columns named `>like this` are aligned to the right."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(
+            column.lstrip(">"), justify="right" if right else "left", no_wrap=True, min_width=3
+        )
+    for row in rows:
+        table.add_row(*(_text(cell) for cell in row))
+    if not table.row_count:
+        note(empty)
+        return
+    _print(table)
+
+
+def print_fields(fields: Iterable[tuple[str, Cell | None]]) -> None:
+    """Print names and values below each other; what is None is left out."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in fields:
+        if value is not None and value != "":
+            table.add_row(name, _text(value))
+    _print(table)
+
+
+def print_text(text: str, style: str = "") -> None:
+    """Print a line, or several, to stdout."""
+    click.echo("\n".join(_styled(line, style) for line in text.splitlines()))
+
+
+def note(text: str) -> None:
+    """Tell the person at the terminal something that is not the answer itself."""
+    click.echo(text, err=True)
+
+
+def _print(table: object) -> None:
+    from rich.segment import Segment
+
+    # Cells are padded to the width of their column; at the end of a line that is only noise.
+    target = console()
+    for line in target.render_lines(table, pad=False):  # pyright: ignore[reportArgumentType]
+        while line and line[-1].text.strip() == "":
+            line.pop()
+        if line:
+            line[-1] = Segment(line[-1].text.rstrip(), line[-1].style)
+        target.print(*_rebuilt(line), sep="")
+
+
+def _rebuilt(line: Sequence[object]) -> list[object]:
+    from rich.segment import Segment
+    from rich.text import Text
+
+    return [Text(part.text, part.style or "") for part in line if isinstance(part, Segment)]
+
+
+def _text(cell: Cell) -> object:
+    from rich.text import Text
+
+    value, style = cell if isinstance(cell, tuple) else (cell, "")
+    return Text(printable(value), style)
+
+
+def _styled(line: str, style: str) -> str:
+    text = printable(line)
+    return click.style(text, **_CLICK_STYLES.get(style, {})) if style else text
+
+
+_CLICK_STYLES: dict[str, dict[str, object]] = {
+    "bold": {"bold": True},
+    "dim": {"dim": True},
+    "red": {"fg": "red"},
+}
+
+
+# ── put into words ───────────────────────────────────────────────────────────────────────────
+
+
+def printable(text: str) -> str:
+    """Keep whatever was stored from giving orders to the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+
+
+def first_line(text: str, limit: int = 100) -> str:
+    """Give the beginning of a text that may be long."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def status(name: str) -> Cell:
+    """Colour a status, a state or an answer."""
+    return name, STYLES.get(name, "")
+
+
+def count(number: int) -> str:
+    """Write a count that is exact only up to a limit."""
+    return f"≥ {number:,}" if number >= COUNT_LIMIT else f"{number:,}"
+
+
+def span(seconds: float) -> str:
+    """Write a duration in its two largest units: `1 h 30 min`, `12 ms`."""
+    if seconds < _SHORT:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f}".rstrip("0").rstrip(".") + " s"
+    for (size, unit), (smaller, below) in zip(_STEPS, _STEPS[1:], strict=False):
+        if seconds >= size:
+            whole, rest = divmod(int(seconds), int(size))
+            part = rest // int(smaller)
+            return f"{whole} {unit} {part} {below}" if part and whole < 10 else f"{whole} {unit}"
+    raise AssertionError
+
+
+def away(at_ms: int | None) -> str:
+    """Write an instant as its distance from now."""
+    if at_ms is None:
+        return ""
+    seconds = (at_ms - runtime.now_ms()) / 1000
+    if abs(seconds) < _SHORT:
+        return "now"
+    return f"in {span(seconds)}" if seconds > 0 else f"{span(-seconds)} ago"
+
+
+def instant(at_ms: int | None) -> str | None:
+    """Write an instant as ISO 8601 in UTC, as programs read it."""
+    if at_ms is None:
+        return None
+    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def instant_and_away(at_ms: int | None) -> str | None:
+    """Write an instant for people: when, and how far that is."""
+    return None if at_ms is None else f"{instant(at_ms)} ({away(at_ms)})"
+
+
+def clock(at_ms: int) -> str:
+    """Write the time of day, as on the wall of this place."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone().strftime("%H:%M:%S")
+
+
+def terminal_width() -> int:
+    """Columns of the terminal."""
+    return shutil.get_terminal_size().columns

@@ -1,0 +1,108 @@
+"""What the commands share: the options for the store, opening it, and who is asking."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from lamplighter import config
+from lamplighter.connect import connect
+from lamplighter.model.errors import StoreUnreachable
+from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
+from lamplighter.port.values import ChangeAnswer, Changed
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+Change = Callable[[Sequence[str]], Awaitable[list[Changed]]]
+"""One of the operators' verbs, ready to be given ids."""
+
+_SQLITE = "sqlite:///"
+
+
+def url_option(command: Command) -> Command:
+    """Let the user say which store."""
+    return click.option(
+        "--url", metavar="URL", help="Address of the store.  [default: LAMPLIGHTER_URL, settings]"
+    )(command)
+
+
+def store_options(command: Command) -> Command:
+    """Let the user say which store, and whether a program will read the answer."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+    return url_option(as_json(command))
+
+
+def operator_options(command: Command) -> Command:
+    """Let the user say who wants it and why; both are kept in the store."""
+    by = click.option("--by", metavar="NAME", help="Who asks for it.  [default: you@this-host]")
+    reason = click.option("--reason", metavar="TEXT", default="", help="Why; others will see it.")
+    return by(reason(command))
+
+
+def operator(given: str | None) -> str:
+    """Name who is asking: what was given, or the user and the host."""
+    if given:
+        return given
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a number that has no name.
+        user = f"uid-{os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's work to its end."""
+    return asyncio.run(work)
+
+
+@asynccontextmanager
+async def opened(url: str | None, *, create: bool = False) -> AsyncIterator[Engine]:
+    """Open the store. A command that only looks does not make a new one."""
+    settings = config.load(url=url)
+    if not create:
+        _refuse_to_create(settings.url)
+    engine = connect(settings.url, deadline=settings.store_deadline)
+    await engine.open()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+def _refuse_to_create(url: str) -> None:
+    path = Path(url.removeprefix(_SQLITE))
+    if url.startswith(_SQLITE) and path.parent.is_dir() and not os.path.lexists(path):
+        raise StoreUnreachable(
+            f"there is no store `{path}` yet",
+            hint="name another one with --url or LAMPLIGHTER_URL; `lamplighter dev`, `worker`, "
+            "`submit` and `migrate` make a new one",
+            value=url,
+        )
+
+
+async def change(engine: Engine, ids: Sequence[str], verb: Change) -> list[Changed]:
+    """Do an operator's verb to jobs, in batches the store takes, and wake who may care."""
+    size = engine.capabilities.max_batch
+    answers: list[Changed] = []
+    for start in range(0, len(ids), size):
+        answers += await verb(ids[start : start + size])
+    if any(answer.answer in {ChangeAnswer.DONE, ChangeAnswer.REQUESTED} for answer in answers):
+        await engine.wakeup.notify(FINISHED_TOPIC)
+        await wake_all(engine)
+    return answers
+
+
+async def wake_all(engine: Engine) -> None:
+    """Wake all workers, because something that kept jobs from running has changed."""
+    for queue in await engine.inspector.queues():
+        await engine.wakeup.notify(queue_topic(queue.name))

@@ -1,0 +1,349 @@
+"""Reads: what people and programs are shown of jobs, queues, tenants and dead letters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lamplighter.model.job import Extras, JobState, Level
+from lamplighter.model.retry import Retry
+from lamplighter.port.conformance.builders import (
+    BOOM,
+    claim,
+    claim_one,
+    died,
+    failed,
+    finished,
+    new_id,
+    new_job,
+    running,
+    settle_one,
+    submit,
+)
+from lamplighter.port.values import (
+    JobFilter,
+    NewWorker,
+    QueueSettings,
+    TenantSettings,
+    TypeInfo,
+    TypeSettings,
+    Why,
+)
+
+if TYPE_CHECKING:
+    from lamplighter.port.conformance.clock import VirtualClock
+    from lamplighter.port.store import Engine
+
+BY = {"by": "alice", "reason": "maintenance"}
+EVERYTHING = JobFilter()
+
+
+async def test_a_job_that_does_not_exist_is_none(engine: Engine) -> None:
+    job_id = new_id()
+
+    assert await engine.inspector.job(job_id) is None
+    assert await engine.inspector.explain(job_id) is None
+    assert await engine.inspector.attempts(job_id) == []
+
+
+async def test_jobs_are_listed_newest_first_in_pages(engine: Engine, clock: VirtualClock) -> None:
+    ids: list[str] = []
+    for _ in range(7):
+        ids += await submit(engine, new_job())
+        clock.advance(ms=1)
+
+    assert await _list(engine, EVERYTHING, limit=3) == ids[::-1]
+    assert await _list(engine, EVERYTHING, limit=100) == ids[::-1]
+
+
+async def test_a_page_goes_on_where_it_stopped_although_jobs_arrive(engine: Engine) -> None:
+    ids = await submit(engine, *(new_job() for _ in range(4)))
+    page = await engine.inspector.jobs(EVERYTHING, limit=2)
+    await submit(engine, new_job())
+
+    rest = await _list(engine, EVERYTHING, limit=2, cursor=page.cursor)
+
+    assert [record.job.id for record in page.jobs] + rest == ids[::-1]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("ready", {"ready"}),
+        ("scheduled", {"scheduled"}),
+        ("retrying", {"retrying"}),
+        ("paused", {"paused"}),
+        ("running", {"running"}),
+        ("cancelling", {"cancelling"}),
+        ("succeeded", {"succeeded"}),
+        ("dead", {"dead"}),
+        ("cancelled", {"cancelled"}),
+        ("pending", {"ready", "scheduled", "retrying"}),
+        ("failed", {"dead"}),
+        ("expired", set[str]()),
+    ],
+)
+async def test_jobs_are_found_by_their_shown_status(
+    engine: Engine, status: str, expected: set[str]
+) -> None:
+    ids = await _one_of_each(engine)
+
+    found = await _list(engine, JobFilter(statuses=(status,)))
+
+    assert set(found) == {ids[name] for name in expected}
+
+
+async def test_several_statuses_are_either_of_them(engine: Engine) -> None:
+    ids = await _one_of_each(engine)
+
+    found = await _list(engine, JobFilter(statuses=("running", "failed")))
+
+    assert set(found) == {ids["running"], ids["dead"]}
+
+
+async def test_all_given_fields_of_a_filter_must_match(engine: Engine) -> None:
+    wanted = new_job("mail", queue="letters", tenant="blue", extras=Extras(tags=("urgent",)))
+    others = [
+        new_job("other", queue="letters", tenant="blue", extras=wanted.extras),
+        new_job("mail", queue="other", tenant="blue", extras=wanted.extras),
+        new_job("mail", queue="letters", tenant="other", extras=wanted.extras),
+        new_job("mail", queue="letters", tenant="blue", extras=Extras(tags=("urgently",))),
+    ]
+    await submit(engine, wanted, *others)
+
+    found = await _list(
+        engine,
+        JobFilter(types=("mail",), queues=("letters",), tenants=("blue",), tag="urgent"),
+    )
+
+    assert found == [wanted.id]
+    assert len(await _list(engine, JobFilter(types=("mail", "other")))) == 5
+
+
+async def test_jobs_are_found_by_when_they_finished(engine: Engine, clock: VirtualClock) -> None:
+    ids: list[str] = []
+    start = clock.now_ms()
+    for _ in range(3):
+        ids.append((await finished(engine)).job.id)
+        clock.advance(seconds=10)
+    await submit(engine, new_job())
+
+    found = await _list(
+        engine,
+        JobFilter(finished_after_ms=start + 5_000, finished_before_ms=start + 15_000),
+    )
+
+    assert found == [ids[1]]
+
+
+async def test_jobs_are_found_by_the_fingerprint_of_their_error(engine: Engine) -> None:
+    first, _ = await died(engine), await _died_of(engine, "another")
+
+    found = await _list(engine, JobFilter(statuses=("dead",), fingerprints=("boom",)))
+
+    assert found == [first.job.id]
+
+
+async def test_counts_are_per_state(engine: Engine) -> None:
+    await _one_of_each(engine)
+
+    counts = await engine.inspector.counts()
+
+    expected = {"waiting": 4, "running": 2, "succeeded": 1, "dead": 1, "cancelled": 1}
+    assert {state: number for state, number in counts.items() if number} == expected
+    assert set(counts) <= {state.value for state in JobState}
+
+
+async def test_queues_are_listed_by_name_with_what_they_hold(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    await submit(engine, new_job(queue="b"), new_job(queue="b", delay_ms=60_000))
+    await submit(engine, new_job(queue="a"), new_job(queue="b", level=Level.HIGH))
+    await claim_one(engine, "a")
+    clock.advance(seconds=5)
+
+    a, b = await engine.inspector.queues()
+
+    assert (a.name, a.ready, a.scheduled, a.running, a.handouts) == ("a", 0, 0, 1, 1)
+    assert (b.name, b.ready, b.scheduled, b.running, b.handouts) == ("b", 2, 1, 0, 0)
+    assert (a.oldest_due_ms, b.oldest_due_ms) == (None, 5_000)
+    assert {level: n for level, n in b.by_level.items() if n} == {Level.NORMAL: 2, Level.HIGH: 1}
+
+
+async def test_tenants_are_listed_by_name_with_settings_and_counts(engine: Engine) -> None:
+    await engine.settings.put_tenant("c", TenantSettings(weight=5), **BY)
+    await submit(engine, new_job(tenant="b"), new_job(tenant="b"), new_job(tenant="a"))
+    await claim(engine, 1)
+
+    found = await engine.inspector.tenants()
+
+    assert [(t.name, t.weight, t.waiting, t.running) for t in found] == [
+        ("a", 1, 0, 1),
+        ("b", 1, 2, 0),
+        ("c", 5, 0, 0),
+    ]
+
+
+async def test_a_tenant_without_settings_waiting_or_running_jobs_is_not_listed(
+    engine: Engine,
+) -> None:
+    await finished(engine, new_job(tenant="done"))
+
+    assert await engine.inspector.tenants() == []
+
+
+async def test_dead_letters_are_grouped_most_frequent_first(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    await _died_of(engine, "rare")
+    for _ in range(3):
+        clock.advance(seconds=1)
+        last = await _died_of(engine, "frequent")
+    await finished(engine)
+
+    frequent, rare = await engine.inspector.dead_groups(EVERYTHING)
+
+    assert (frequent.fingerprint, frequent.type, frequent.count) == ("frequent", "work", 3)
+    assert (frequent.example, frequent.newest_at_ms) == (last, clock.now_ms())
+    assert frequent.error is not None
+    assert (rare.fingerprint, rare.count) == ("rare", 1)
+
+
+async def test_dead_letters_are_filtered_before_they_are_grouped(engine: Engine) -> None:
+    await _died_of(engine, "boom", tenant="blue")
+    await _died_of(engine, "boom", tenant="green")
+
+    (group,) = await engine.inspector.dead_groups(JobFilter(tenants=("blue",)))
+
+    assert group.count == 1
+
+
+async def test_explain_says_that_a_job_has_finished_or_runs(engine: Engine) -> None:
+    ended, taken = await finished(engine), await running(engine)
+
+    assert await _why(engine, ended.job.id) == Why.FINISHED
+    assert await _why(engine, taken.job.id) == Why.RUNNING
+
+
+async def test_explain_says_when_a_job_is_due(engine: Engine, clock: VirtualClock) -> None:
+    (job_id,) = await submit(engine, new_job(delay_ms=60_000))
+
+    explanation = await engine.inspector.explain(job_id)
+
+    assert explanation is not None
+    (reason,) = [one for one in explanation.reasons if one.why is Why.NOT_DUE]
+    assert reason.until_ms == clock.now_ms() + 60_000
+    assert explanation.reasons[0] is reason
+
+
+@pytest.mark.parametrize("what", [Why.HELD_JOB, Why.HELD_QUEUE, Why.HELD_TYPE, Why.HELD_TENANT])
+async def test_explain_says_who_holds_it_and_why(engine: Engine, what: Why) -> None:
+    job = new_job("mail", queue="letters", tenant="blue")
+    await submit(engine, job)
+    if what is Why.HELD_JOB:
+        await engine.jobs.hold([job.id], **BY)
+    elif what is Why.HELD_QUEUE:
+        await engine.settings.put_queue("letters", QueueSettings(held=True), **BY)
+    elif what is Why.HELD_TYPE:
+        await engine.settings.put_type("mail", TypeSettings(held=True), **BY)
+    else:
+        await engine.settings.put_tenant("blue", TenantSettings(held=True), **BY)
+
+    explanation = await engine.inspector.explain(job.id)
+
+    assert explanation is not None
+    first = explanation.reasons[0]
+    assert (first.why, first.mark and first.mark.by) == (what, "alice")
+    assert first.text
+
+
+async def test_explain_counts_the_jobs_of_its_tenant_before_it(engine: Engine) -> None:
+    await _live_worker(engine)
+    await submit(engine, *(new_job(tenant="blue") for _ in range(5)))
+    (job_id,) = await submit(engine, new_job(tenant="blue"))
+
+    explanation = await engine.inspector.explain(job_id)
+
+    assert explanation is not None
+    (reason,) = [one for one in explanation.reasons if one.why is Why.BEHIND]
+    assert reason.count == 5
+
+
+async def test_explain_says_that_no_live_worker_knows_the_type(engine: Engine) -> None:
+    (job_id,) = await submit(engine, new_job("nobody knows me"))
+    await _live_worker(engine)
+
+    assert await _why(engine, job_id) == Why.NO_WORKER
+
+
+async def test_explain_says_that_a_job_is_next(engine: Engine) -> None:
+    await _live_worker(engine)
+    (job_id,) = await submit(engine, new_job())
+
+    assert await _why(engine, job_id) == Why.NEXT
+
+
+async def test_reading_moves_nothing(engine: Engine) -> None:
+    ids = await submit(engine, *(new_job() for _ in range(3)))
+    for job_id in ids:
+        await engine.inspector.job(job_id)
+        await engine.inspector.explain(job_id)
+    await engine.inspector.counts()
+    await engine.inspector.queues()
+
+    assert [one.job.id for one in await claim(engine, 10)] == ids
+
+
+async def _list(
+    engine: Engine, which: JobFilter, *, limit: int = 100, cursor: str | None = None
+) -> list[str]:
+    found: list[str] = []
+    while True:
+        page = await engine.inspector.jobs(which, limit=limit, cursor=cursor)
+        assert len(page.jobs) <= limit
+        found += [record.job.id for record in page.jobs]
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+async def _one_of_each(engine: Engine) -> dict[str, str]:
+    """A job in each shown status that can be reached, by its name."""
+    ids: dict[str, str] = {}
+    ids["succeeded"] = (await finished(engine)).job.id
+    ids["dead"] = (await died(engine)).job.id
+    ids["running"] = (await running(engine)).job.id
+    stopping = await running(engine)
+    ids["cancelling"] = stopping.job.id
+    await engine.jobs.cancel([stopping.job.id], **BY)
+    again = await running(engine)
+    ids["retrying"] = again.job.id
+    await settle_one(engine, failed(again))
+    ids["ready"], ids["scheduled"], ids["paused"], ids["cancelled"] = await submit(
+        engine, new_job(), new_job(delay_ms=60_000), new_job(held=True), new_job()
+    )
+    await engine.jobs.cancel([ids["cancelled"]], **BY)
+    return ids
+
+
+async def _died_of(engine: Engine, fingerprint: str, *, tenant: str = "default") -> str:
+    taken = await running(engine, new_job(tenant=tenant))
+    error = replace(BOOM, fingerprint=fingerprint)
+    await settle_one(engine, failed(taken, error, retry=Retry(max_attempts=1)))
+    return taken.job.id
+
+
+async def _live_worker(engine: Engine) -> None:
+    work = TypeInfo(name="work", schema="{}", hash="h", queue="default")
+    await engine.membership.join(
+        NewWorker(id="w1", host="here", pid=1, queues=("default",), slots=5, types=(work,))
+    )
+
+
+async def _why(engine: Engine, job_id: str) -> Why:
+    explanation = await engine.inspector.explain(job_id)
+    assert explanation is not None
+    assert explanation.record.job.id == job_id
+    return explanation.reasons[0].why

@@ -1,0 +1,362 @@
+"""Random verbs against an engine and against the reference; after every step both must agree.
+
+Any engine can use it: ``run_state_machine(make)``, where ``make(clock_ms)`` gives an engine, not
+yet opened, on a store of its own. ``LAMPLIGHTER_EXAMPLES`` sets how many sequences are tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from lamplighter.model.job import JobState
+from lamplighter.model.lifecycle import Settlement, settle
+from lamplighter.model.outcome import Abandoned
+from lamplighter.model.retry import Retry
+from lamplighter.port.conformance import strategies as given
+from lamplighter.port.conformance.clock import VirtualClock
+from lamplighter.port.conformance.reference import ReferenceStore
+from lamplighter.port.values import ClaimRequest, JobFilter, Renewal, Retention
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from lamplighter.model.job import Claim, JobRecord, NewJob
+    from lamplighter.model.outcome import Outcome
+    from lamplighter.port.conformance.reference import Row
+    from lamplighter.port.store import Engine
+    from lamplighter.port.values import (
+        Changed,
+        QueueSettings,
+        TenantSettings,
+        TypeSettings,
+    )
+
+EXAMPLES = int(os.environ.get("LAMPLIGHTER_EXAMPLES", "60"))
+PARTS = 4
+"""The sequences are spread over as many tests, so that they run side by side."""
+STEPS = 30
+RETRY = Retry(max_attempts=3, delays=[0, 4])
+BY = {"by": "machine", "reason": "at random"}
+T = TypeVar("T")
+
+
+def run_state_machine(make: Callable[[Callable[[], int]], Engine], examples: int) -> None:
+    """Try random sequences of verbs on engines that ``make`` gives."""
+    run_state_machine_as_test(  # pyright: ignore[reportUnknownMemberType]
+        lambda: StoreMachine(make),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=STEPS,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_any_sequence_of_verbs_agrees_with_the_reference(
+    fresh_engine: Callable[[Callable[[], int]], Engine], part: int
+) -> None:
+    run_state_machine(fresh_engine, EXAMPLES // PARTS + (part < EXAMPLES % PARTS))
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """One store, one reference, one clock."""
+
+    def __init__(self, make: Callable[[Callable[[], int]], Engine]) -> None:
+        super().__init__()
+        self.clock = VirtualClock()
+        self.reference = ReferenceStore(self.clock.now_ms)
+        self.runner = asyncio.Runner()
+        self.engine = make(self.clock.now_ms)
+        self.run(self.engine.open())
+        self.submitted: list[NewJob] = []
+        self.claims: list[Claim] = []
+        self.requests: list[ClaimRequest] = []
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
+
+    def teardown(self) -> None:
+        self.run(self.engine.close())
+        self.runner.close()
+
+    # ── submit and claim ─────────────────────────────────────────────────────────────────────
+
+    @rule(specs=st.lists(given.jobs, min_size=1, max_size=4))
+    def submit(self, specs: list[given.JobSpec]) -> None:
+        jobs = [
+            spec.job(len(self.submitted) + place, self.clock.now_ms())
+            for place, spec in enumerate(specs)
+        ]
+        self.submitted += jobs
+        self._submit(jobs)
+
+    @precondition(lambda self: self.submitted)
+    @rule(picks=given.picks)
+    def submit_again(self, picks: list[int]) -> None:
+        self._submit(self._some(picks, self.submitted))
+
+    def _submit(self, jobs: list[NewJob]) -> None:
+        jobs = [job for job in jobs if not self._is_ambiguous(job)]
+        assert self.run(self.engine.jobs.submit(jobs)) == self.reference.submit(jobs)
+
+    def _is_ambiguous(self, job: NewJob) -> bool:
+        # A key whose job is gone, used with another body, may be called gone or a conflict.
+        if job.key is None:
+            return False
+        known = self.reference.keys.get((job.tenant, job.key.scope, job.key.key))
+        if known is None or known.body == job.key.body:
+            return False
+        return known.job_id not in self.reference.rows
+
+    @rule(spec=given.requests)
+    def claim(self, spec: given.RequestSpec) -> None:
+        self._claim(spec.request(len(self.requests)))
+
+    @rule(spec=given.requests)
+    def claim_everything(self, spec: given.RequestSpec) -> None:
+        self._claim(spec.request(len(self.requests), everything=True))
+
+    def _claim(self, request: ClaimRequest) -> None:
+        self.requests.append(request)
+        answer, expected = self.run(self.engine.jobs.claim(request)), self.reference.claim(request)
+        assert _by_queue(answer.claims) == _by_queue(expected.claims)
+        assert answer.poll_after_ms == expected.poll_after_ms
+        self.claims += answer.claims
+
+    @precondition(lambda self: self.claims)
+    @rule(pick=given.pick)
+    def claim_again(self, pick: int) -> None:
+        nonce = self.claims[pick % len(self.claims)].fence.nonce
+        running = self.reference.running_under(nonce)
+        if running:
+            (request,) = [one for one in self.requests if one.nonce == nonce]
+            answer = self.run(self.engine.jobs.claim(request))
+            assert _by_queue(answer.claims) == _by_queue([row.claim() for row in running])
+
+    # ── renew, settle, rescue ────────────────────────────────────────────────────────────────
+
+    @precondition(lambda self: self.claims)
+    @rule(picks=given.picks, lease_ms=given.lease_ms)
+    def renew(self, picks: list[int], lease_ms: int) -> None:
+        leases = [Renewal(one.job.id, one.fence) for one in self._some(picks, self.claims)]
+        answer = self.run(self.engine.jobs.renew(leases, lease_ms))
+        assert answer == self.reference.renew(leases, lease_ms)
+
+    @precondition(lambda self: self.claims)
+    @rule(ends=st.lists(st.tuples(given.pick, given.outcomes), min_size=1, max_size=4))
+    def settle(self, ends: list[tuple[int, Outcome]]) -> None:
+        self._settle(
+            [
+                settle(self.claims[-1 - pick % len(self.claims)], outcome, retry=RETRY)
+                for pick, outcome in ends
+            ]
+        )
+
+    @precondition(lambda self: self.claims)
+    @rule(picks=given.picks)
+    def settle_as_if_expired(self, picks: list[int]) -> None:
+        self._settle(
+            [settle(one, Abandoned(), only_if_expired=True) for one in self._some(picks, self.claims)]
+        )
+
+    @rule(limit=st.integers(1, 5))
+    def rescue(self, limit: int) -> None:
+        answer, expected = self.run(self.engine.jobs.rescue(limit)), self.reference.rescue(limit)
+        # Equally overdue claims may come in any order, and the limit may cut among them.
+        assert [one.overdue_ms for one in answer] == [one.overdue_ms for one in expected]
+        running = {row.new.id: row.claim() for row in self.reference.rows.values()}
+        assert all(running[one.claim.job.id] == one.claim for one in answer)
+        self._settle([settle(one.claim, Abandoned(), only_if_expired=True) for one in answer])
+
+    def _settle(self, settlements: list[Settlement]) -> None:
+        answer = self.run(self.engine.jobs.settle(settlements))
+        assert answer == self.reference.settle(settlements)
+
+    # ── operators' verbs ─────────────────────────────────────────────────────────────────────
+
+    @precondition(lambda self: self.submitted)
+    @rule(picks=given.picks)
+    def cancel(self, picks: list[int]) -> None:
+        ids = self._ids(picks)
+        self._agree(self.engine.jobs.cancel(ids, **BY), self.reference.cancel(ids, **BY))
+
+    @precondition(lambda self: self.submitted)
+    @rule(picks=given.picks)
+    def hold(self, picks: list[int]) -> None:
+        ids = self._ids(picks)
+        self._agree(self.engine.jobs.hold(ids, **BY), self.reference.hold(ids, **BY))
+
+    @precondition(lambda self: self.submitted)
+    @rule(picks=given.picks)
+    def unhold(self, picks: list[int]) -> None:
+        ids = self._ids(picks)
+        self._agree(self.engine.jobs.unhold(ids, **BY), self.reference.unhold(ids))
+
+    @precondition(lambda self: self.submitted)
+    @rule(picks=given.picks)
+    def retry(self, picks: list[int]) -> None:
+        ids = self._ids(picks)
+        self._agree(self.engine.jobs.retry(ids, **BY), self.reference.retry(ids))
+
+    @precondition(lambda self: self.submitted)
+    @rule(picks=given.picks)
+    def replay(self, picks: list[int]) -> None:
+        ids = self._ids(picks)
+        self._agree(self.engine.jobs.replay(ids, **BY), self.reference.replay(ids))
+
+    @precondition(lambda self: self.submitted)
+    @rule(picks=given.picks)
+    def purge(self, picks: list[int]) -> None:
+        ids = self._ids(picks)
+        self._agree(self.engine.jobs.purge(ids, **BY), self.reference.purge(ids))
+
+    @rule(retention=given.retentions)
+    def prune(self, retention: Retention) -> None:
+        jobs = keys = 0
+        while True:
+            pruned = self.run(self.engine.jobs.prune(retention, 100))
+            jobs, keys = jobs + pruned.jobs, keys + pruned.keys
+            if not (pruned.jobs or pruned.keys or pruned.more):
+                break
+        expected = self.reference.prune(retention)
+        assert (jobs, keys) == (expected.jobs, expected.keys)
+
+    def _agree(self, work: Coroutine[Any, Any, list[Changed]], expected: list[Changed]) -> None:
+        assert self.run(work) == expected
+
+    # ── settings and time ────────────────────────────────────────────────────────────────────
+
+    @rule(name=given.queue_names, change=given.queue_settings)
+    def put_queue(self, name: str, change: QueueSettings) -> None:
+        self.run(self.engine.settings.put_queue(name, change, **BY))
+        self.reference.put_queue(name, change)
+
+    @rule(name=given.tenant_names, change=given.tenant_settings)
+    def put_tenant(self, name: str, change: TenantSettings) -> None:
+        self.run(self.engine.settings.put_tenant(name, change, **BY))
+        self.reference.put_tenant(name, change)
+
+    @rule(name=given.type_names, change=given.type_settings)
+    def put_type(self, name: str, change: TypeSettings) -> None:
+        self.run(self.engine.settings.put_type(name, change, **BY))
+        self.reference.put_type(name, change)
+
+    @rule(ms=given.passing_ms)
+    def time_passes(self, ms: int) -> None:
+        self.clock.advance(ms=ms)
+
+    @rule(ms=st.integers(1, 3_000))
+    def the_clock_goes_back(self, ms: int) -> None:
+        self.clock.advance(ms=-ms)
+
+    # ── both agree ───────────────────────────────────────────────────────────────────────────
+
+    @invariant()
+    def every_job_is_as_the_reference_says(self) -> None:
+        now = self.clock.now_ms()
+        found = {record.job.id: record for record in self.run(self._every_record())}
+        assert set(found) == set(self.reference.rows)
+        for job_id, row in self.reference.rows.items():
+            assert seen(found[job_id]) == expected_of(row, now), job_id
+
+    @rule()
+    def look_at_workers_and_queues(self) -> None:
+        held = self.run(self.engine.jobs.claims_of(given.WORKER))
+        running = [r.claim() for r in self.reference.rows.values() if r.state is JobState.RUNNING]
+        assert _by_queue(held) == _by_queue(running)
+        queues = self.run(self.engine.inspector.queues())
+        handouts = {queue.name: queue.handouts for queue in queues if queue.handouts}
+        assert handouts == self.reference.lines.handouts
+
+    async def _every_record(self) -> list[JobRecord]:
+        records: list[JobRecord] = []
+        cursor: str | None = None
+        while True:
+            page = await self.engine.inspector.jobs(JobFilter(), limit=100, cursor=cursor)
+            records += page.jobs
+            if (cursor := page.cursor) is None:
+                return records
+
+    def _some(self, picks: list[int], things: list[T]) -> list[T]:
+        # From the end: what happened last is most likely still to matter.
+        return [things[-1 - pick % len(things)] for pick in picks]
+
+    def _ids(self, picks: list[int]) -> list[str]:
+        ids = [job.id for job in self._some(picks, self.submitted)]
+        return list(dict.fromkeys(ids))
+
+
+def seen(record: JobRecord) -> dict[str, object]:
+    """What of a record must agree, by its state."""
+    job = record.job
+    facts: dict[str, object] = {
+        "state": record.state,
+        "status": record.status,
+        "counters": (job.attempt, job.crashes, job.losses, job.suspect, job.generation),
+        "lease": record.lease,
+        "created": job.created_at_ms,
+        "outcome": (record.result, record.error, record.reason),
+    }
+    if record.state is JobState.CANCELLED:
+        # Who cancelled a waiting job and why may stand in the reason or in the mark.
+        facts["outcome"] = (record.result, record.error)
+    if record.state in {JobState.WAITING, JobState.RUNNING}:
+        facts |= {"due": job.due_at_ms, "held": record.hold is not None}
+        facts |= {"cancelling": record.cancel is not None, "finished": record.finished_at_ms}
+    if record.state is JobState.RUNNING:
+        facts |= {"nonce": record.nonce, "worker": record.worker, "handout": record.handout}
+        facts |= {"claimed": record.claimed_at_ms, "expires": record.expires_at_ms}
+    else:
+        facts |= {"expires": record.expires_at_ms, "worker": record.worker}
+    if record.state not in {JobState.WAITING, JobState.RUNNING}:
+        facts["finished"] = record.finished_at_ms
+    return facts
+
+
+def expected_of(row: Row, now: int) -> dict[str, object]:
+    """The same facts of the reference."""
+    facts: dict[str, object] = {
+        "state": row.state,
+        "status": row.status(now),
+        "counters": (row.attempt, row.crashes, row.losses, row.suspect, row.generation),
+        "lease": row.fence.lease,
+        "created": row.created_at_ms,
+        "outcome": (row.result, row.error, row.reason),
+    }
+    if row.state is JobState.CANCELLED:
+        facts["outcome"] = (row.result, row.error)
+    if row.state in {JobState.WAITING, JobState.RUNNING}:
+        facts |= {"due": row.due_at_ms, "held": row.hold is not None}
+        facts |= {"cancelling": row.cancel is not None, "finished": None}
+    if row.state is JobState.RUNNING:
+        facts |= {"nonce": row.fence.nonce, "worker": row.worker, "handout": row.handout}
+        facts |= {"claimed": row.claimed_at_ms, "expires": row.expires_at_ms}
+    else:
+        facts |= {"expires": None, "worker": None}
+    if row.state not in {JobState.WAITING, JobState.RUNNING}:
+        facts["finished"] = row.finished_at_ms
+    return facts
+
+
+def _by_queue(claims: list[Claim]) -> dict[str, list[Claim]]:
+    """Claims per queue in the order of their hand-outs; queues do not share an order."""
+    queues: dict[str, list[Claim]] = {}
+    for one in sorted(claims, key=lambda one: one.handout):
+        queues.setdefault(one.job.queue, []).append(one)
+    return queues

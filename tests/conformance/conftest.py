@@ -1,0 +1,51 @@
+"""Binds the engines to the conformance suite: a new engine is one more function in ENGINES."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+pytest.register_assert_rewrite("lamplighter.port.conformance")
+
+from lamplighter.port.conformance.plugin import (  # noqa: E402
+    clock,
+    connector,
+    engine,
+    engine_factory,
+    fresh_engine,
+    open_engine,
+    store_url,
+)
+
+__all__ = [
+    "clock",
+    "connector",
+    "engine",
+    "engine_factory",
+    "fresh_engine",
+    "open_engine",
+    "store_url",
+]
+
+FreshStore = Callable[[], str]
+
+
+@contextmanager
+def sqlite_files(folder: Path) -> Iterator[FreshStore]:
+    """A new file for each store."""
+    numbers = count()
+    yield lambda: f"sqlite:///{folder}/store-{next(numbers)}.db"
+
+
+ENGINES: dict[str, Callable[[Path], AbstractContextManager[FreshStore]]] = {
+    "sqlite": sqlite_files,
+}
+
+
+@pytest.fixture(params=ENGINES)
+def fresh_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FreshStore]:
+    """Gives the addresses of new, empty stores of one engine."""
+    with ENGINES[request.param](tmp_path) as fresh:
+        yield fresh

@@ -1,0 +1,1 @@
+"""Kills, stops and restarts real processes under load, and audits what became of every job."""

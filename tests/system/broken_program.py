@@ -1,0 +1,3 @@
+"""A program with a mistake."""
+
+value = 1 / 0

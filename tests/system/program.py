@@ -1,0 +1,124 @@
+"""Handlers for the system tests. Each tells its runs by appending a line to the file RUN_LOG."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from lamplighter import App, Context, Reject, Retry, Snooze
+
+app = App()
+
+
+def note(ctx: Context, what: str) -> None:
+    line = f"{ctx.job_id} {what} {os.getpid()} {ctx.lease}\n".encode()
+    log = os.open(os.environ["RUN_LOG"], os.O_APPEND | os.O_CREAT | os.O_WRONLY)
+    os.write(log, line)
+    os.close(log)
+
+
+def released() -> bool:
+    return Path(os.environ["RUN_LOG"] + ".release").exists()
+
+
+@app.job
+async def add(ctx: Context, a: int, b: int) -> int:
+    note(ctx, "run")
+    return a + b
+
+
+@app.job
+def add_in_thread(ctx: Context, a: int, b: int) -> int:
+    note(ctx, "run")
+    return a + b
+
+
+@app.job(retry=Retry(delays=[0.05, 0.05]))
+async def fail(ctx: Context) -> None:
+    note(ctx, "run")
+    raise ValueError("not today")
+
+
+@app.job(retry=Retry(max_attempts=1))
+def leave(ctx: Context) -> None:
+    raise SystemExit(3)
+
+
+@app.job
+async def reject(ctx: Context) -> None:
+    note(ctx, "run")
+    raise Reject("no such order")
+
+
+@app.job
+async def snooze(ctx: Context) -> str:
+    note(ctx, "run")
+    if ctx.lease == 1:
+        raise Snooze(0.2)
+    return "awake"
+
+
+@app.job
+async def wait(ctx: Context) -> str:
+    note(ctx, "start")
+    try:
+        while not released():
+            await asyncio.sleep(0.02)
+    except asyncio.CancelledError:
+        note(ctx, "stopped")
+        raise
+    note(ctx, "end")
+    return "released"
+
+
+@app.job
+async def wait_stubbornly(ctx: Context) -> str:
+    note(ctx, "start")
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        return "done anyway"
+    return "slept"
+
+
+@app.job
+def wait_in_thread(ctx: Context) -> str:
+    note(ctx, "start")
+    while not released():
+        ctx.raise_if_cancelled()
+        time.sleep(0.02)
+    note(ctx, "end")
+    return "released"
+
+
+@app.job
+def deaf_thread(ctx: Context) -> str:
+    note(ctx, "start")
+    while not released():
+        time.sleep(0.02)
+    note(ctx, "end")
+    return "released"
+
+
+@app.job
+async def block_the_loop(ctx: Context, seconds: float) -> str:
+    note(ctx, "start")
+    time.sleep(seconds)
+    note(ctx, "end")
+    return "slept"
+
+
+@app.job
+async def spin(ctx: Context, seconds: float) -> str:
+    note(ctx, "start")
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    note(ctx, "end")
+    return "spun"
+
+
+@app.job
+async def submit_another(ctx: Context) -> str:
+    handle = await add.submit(a=2, b=3)
+    return handle.id

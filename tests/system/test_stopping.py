@@ -1,0 +1,145 @@
+"""Cancels, timeouts, and workers that are asked to end."""
+
+import asyncio
+import signal
+
+import pytest
+
+from lamplighter.model.job import JobState
+
+
+@pytest.mark.parametrize("type", ["wait", "wait_in_thread"])
+async def test_a_running_job_is_cancelled(world, type):
+    await world.worker(lease=3.0)
+    job_id = await world.submit(type)
+    await world.runs.seen(job_id, "start")
+
+    await world.engine.jobs.cancel([job_id], by="test", reason="changed my mind")
+    record = await world.ended(job_id)
+
+    assert record.state is JobState.CANCELLED
+    assert world.runs.lines(job_id, "end") == []
+
+
+async def test_a_handler_that_finishes_in_spite_of_a_cancel_has_succeeded(world):
+    await world.worker(lease=3.0)
+    job_id = await world.submit("wait_stubbornly")
+    await world.runs.seen(job_id, "start")
+
+    await world.engine.jobs.cancel([job_id], by="test", reason="changed my mind")
+    record = await world.ended(job_id)
+
+    assert record.state is JobState.SUCCEEDED
+    assert record.result == b'"done anyway"'
+
+
+@pytest.mark.parametrize("type", ["wait", "wait_in_thread"])
+async def test_a_handler_past_its_timeout_is_stopped(world, type):
+    worker = await world.worker()
+
+    job_id = await world.submit(type, timeout=0.2)
+    settled = await worker.told("job.settled", job_id=job_id)
+
+    assert settled["outcome"] == "timed_out"
+    assert "0.2 s" in settled["error"]
+    assert 0.2 <= settled["seconds"] < 1.0
+    assert len(worker.child_pids()) == 1
+
+
+async def test_a_handler_past_its_hard_end_is_killed_and_its_neighbours_are_given_back(world):
+    worker = await world.worker(hard_after=0.3)
+    neighbour = await world.submit("wait")
+    await world.runs.seen(neighbour, "start")
+
+    job_id = await world.submit("deaf_thread", timeout=0.3)
+    died = await worker.told("child.died")
+    await world.runs.seen(neighbour, "start", count=2)
+    (attempt,) = await world.engine.inspector.attempts(job_id)
+    world.runs.release()
+    kept = await world.ended(neighbour)
+
+    assert died["status"] == -signal.SIGKILL
+    assert attempt.outcome == "timed_out"
+    assert "0.3 s" in attempt.error.message
+    assert kept.state is JobState.SUCCEEDED
+    assert kept.job.losses == 0
+    assert kept.job.attempt == 0
+
+
+async def test_sigterm_lets_running_jobs_finish_and_takes_nothing_new(world):
+    worker = await world.worker(slots=2)
+    running = [await world.submit("wait"), await world.submit("wait_in_thread")]
+    for job_id in running:
+        await world.runs.seen(job_id, "start")
+    later = await world.submit("add", a=1, b=1)
+
+    worker.signal(signal.SIGTERM)
+    await asyncio.to_thread(lambda: None)
+    world.runs.release()
+    status = await worker.ended()
+
+    assert status == 0
+    for job_id in running:
+        assert (await world.engine.inspector.job(job_id)).state is JobState.SUCCEEDED
+    assert (await world.engine.inspector.job(later)).state in {
+        JobState.WAITING,
+        JobState.SUCCEEDED,
+    }
+    assert await world.engine.inspector.workers() == []
+
+
+async def test_after_the_grace_the_rest_is_given_back_uncharged(world):
+    worker = await world.worker(grace=0.3)
+    ids = [await world.submit("wait"), await world.submit("deaf_thread")]
+    for job_id in ids:
+        await world.runs.seen(job_id, "start")
+
+    worker.signal(signal.SIGINT)
+    status = await worker.ended()
+
+    assert status == 0
+    for job_id in ids:
+        record = await world.engine.inspector.job(job_id)
+        assert record.state is JobState.WAITING
+        assert (record.job.attempt, record.job.losses) == (0, 0)
+
+
+async def test_a_second_sigterm_shortens_the_grace(world):
+    worker = await world.worker(grace=3600.0, short_grace=0.2)
+    job_id = await world.submit("wait")
+    await world.runs.seen(job_id, "start")
+
+    worker.signal(signal.SIGTERM)
+    # Two signals of one number that come together are one: let the first be taken.
+    later = await world.submit("add", a=1, b=1)
+    await asyncio.sleep(0.2)
+    worker.signal(signal.SIGTERM)
+    status = await worker.ended()
+
+    assert status == 0
+    assert await world.runs.seen(job_id, "stopped")
+    assert (await world.engine.inspector.job(job_id)).state is JobState.WAITING
+    assert (await world.engine.inspector.job(later)).state in {
+        JobState.WAITING,
+        JobState.SUCCEEDED,
+    }
+
+
+@pytest.mark.parametrize("children", [1, 3])
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("tests.system.absent:app", "there is no module"),
+        ("tests.system.broken_program:app", "ZeroDivisionError"),
+        ("tests.system.program:nothing", "has no `nothing`"),
+        ("tests.system.program:os", "not an App"),
+    ],
+)
+async def test_an_app_that_cannot_be_imported_ends_the_worker_with_the_reason(
+    world, spec, words, children
+):
+    worker = await world.worker(spec, ready=False, children=children)
+
+    assert await worker.ended() == 1
+    assert words in worker.errors
+    assert "hint:" in worker.errors

@@ -1,0 +1,31 @@
+"""Runs a worker as a process of its own and tells its events, one JSON object per line."""
+
+import asyncio
+import json
+import os
+import sys
+
+from lamplighter import coordinator
+from lamplighter.config import Settings
+from lamplighter.model.errors import LamplighterError
+from lamplighter.worker.supervisor import Supervisor, run_until_signalled
+
+
+def tell(name, fields) -> None:
+    if name != "store.call":
+        print(json.dumps([name, fields], default=str), flush=True)
+
+
+async def main() -> None:
+    spec, settings = sys.argv[1], Settings(**json.loads(sys.argv[2]))
+    supervisor = Supervisor(spec, settings, services=coordinator.services, on_event=tell)
+    await run_until_signalled(supervisor)
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main())
+    except LamplighterError as error:
+        print(error, file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(1)
