@@ -49,11 +49,13 @@ layers: $(VENV)/.dev ## Check that imports point down only
 
 generated: $(VENV)/.dev ## Check that generated files are up to date
 	$(BIN)/python tools/state_machine.py --check
+	$(BIN)/python tools/reference.py --check
 
 fix: $(VENV)/.dev ## Format, repair what can be repaired, write generated files
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format --quiet .
 	$(BIN)/python tools/state_machine.py
+	$(BIN)/python tools/reference.py
 
 coverage: export COVERAGE_FILE := $(CURDIR)/.coverage
 coverage: $(VENV)/.dev ## Run the tests again, measured with their child processes; below 90 % fails

@@ -10,7 +10,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -72,7 +72,7 @@ ENGINES: Mapping[str, Callable[[Path], Store]] = {"sqlite": SqliteStore}
 
 
 @contextlib.contextmanager
-def fresh_store(engine: str, under: Path) -> Iterator[Store]:
+def fresh_store(engine: str, under: Path) -> Generator[Store]:
     """Give an empty store for the time of a ``with`` block."""
     folder = Path(tempfile.mkdtemp(prefix=f"{engine}-", dir=under))
     try:
@@ -86,7 +86,7 @@ def fresh_store(engine: str, under: Path) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def working_folder(wanted: str | None) -> Iterator[Path]:
+def working_folder(wanted: str | None) -> Generator[Path]:
     """Give a folder on a real disk: a store in memory would not have to wait for any write."""
     place = Path(wanted or tempfile.gettempdir())
     if wanted is None and _file_system(place) in _IN_MEMORY:
@@ -100,7 +100,7 @@ def working_folder(wanted: str | None) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def gauge_folder(under: Path) -> Iterator[Path]:
+def gauge_folder(under: Path) -> Generator[Path]:
     """Give a folder for what handlers note: in memory if there is one, to leave the disk alone."""
     shared = Path("/dev/shm")
     usable = shared.is_dir() and os.access(shared, os.W_OK)

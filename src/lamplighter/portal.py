@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
+import logging
 import os
 import threading
 import weakref
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from lamplighter.model.errors import StoreClosed, SyncInsideLoop
 
 T = TypeVar("T")
+log = logging.getLogger("lamplighter.portal")
 
 Work = Callable[[], Coroutine[Any, Any, T]]
 
@@ -52,11 +53,7 @@ class Portal:
         with self._starting:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
-        if loop is None or thread is None:
-            return
-        try:
-            asyncio.run_coroutine_threadsafe(self._last(), loop).result()
-        finally:
+        if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
 
@@ -75,24 +72,29 @@ class Portal:
         if self._loop is None:
             loop = asyncio.new_event_loop()
             thread = threading.Thread(
-                target=_run, args=(loop,), name="lamplighter-portal", daemon=True
+                target=_run, args=(loop, self._last), name="lamplighter-portal", daemon=True
             )
             thread.start()
             self._loop, self._thread = loop, thread
         return self._loop
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
+def _run(loop: asyncio.AbstractEventLoop, last: Work[None]) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
-    finally:
         # Calls that other threads still wait for must end too, or those threads would hang.
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(last())
         loop.run_until_complete(loop.shutdown_asyncgens())
+    except Exception as error:
+        # While the interpreter ends, threads can no longer be started, and so not be waited for.
+        if not (_exiting.is_set() and isinstance(error, RuntimeError)):
+            log.exception("the store was not closed properly")
+    finally:
         loop.close()
 
 
@@ -119,10 +121,13 @@ def _forget_all() -> None:
         portal.forget()
 
 
+_exiting = threading.Event()
+
+
 def _close_all() -> None:
+    _exiting.set()
     for portal in tuple(_every):
-        with contextlib.suppress(Exception):
-            portal.close()
+        portal.close()
 
 
 os.register_at_fork(after_in_child=_forget_all)

@@ -6,7 +6,7 @@ README.md says in words what each invariant means.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -333,6 +333,3 @@ def _by_job(writes: Iterable[Write]) -> dict[str, list[Write]]:
     for write in writes:
         found[write.job_id].append(write)
     return found
-
-
-Invariant = Callable[[History], list[Violation]]

@@ -22,7 +22,7 @@ PATIENCE = 20.0
 
 async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - any condition, also outside this process
             await asyncio.sleep(0.01)
 
 
@@ -108,9 +108,7 @@ class World:
         self.workers: list[Worker] = []
 
     async def submit(self, type: str, *, timeout: float | None = None, **arguments) -> str:
-        (job_id,) = await self.submit_all(
-            [(type, json.dumps(arguments).encode())], timeout=timeout
-        )
+        (job_id,) = await self.submit_all([(type, json.dumps(arguments).encode())], timeout=timeout)
         return job_id
 
     async def submit_all(self, calls, *, timeout: float | None = None) -> list[str]:

@@ -62,7 +62,7 @@ async def snooze(ctx: Context) -> str:
 async def wait(ctx: Context) -> str:
     note(ctx, "start")
     try:
-        while not released():
+        while not released():  # noqa: ASYNC110 - the file is made by another process
             await asyncio.sleep(0.02)
     except asyncio.CancelledError:
         note(ctx, "stopped")
@@ -103,7 +103,7 @@ def deaf_thread(ctx: Context) -> str:
 @app.job
 async def block_the_loop(ctx: Context, seconds: float) -> str:
     note(ctx, "start")
-    time.sleep(seconds)
+    time.sleep(seconds)  # noqa: ASYNC251 - this is the mistake under test
     note(ctx, "end")
     return "slept"
 

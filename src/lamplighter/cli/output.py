@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from lamplighter import runtime
+from lamplighter.model.job import Mark
 from lamplighter.port.values import COUNT_LIMIT
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
+    from rich.text import Text
 
 Cell = str | tuple[str, str]
 """Text, or text and its style."""
@@ -94,9 +95,9 @@ def print_fields(fields: Iterable[tuple[str, Cell | None]]) -> None:
     _print(table)
 
 
-def print_text(text: str, style: str = "") -> None:
-    """Print a line, or several, to stdout."""
-    click.echo("\n".join(_styled(line, style) for line in text.splitlines()))
+def print_text(text: str, **style: Any) -> None:
+    """Print a line, or several, to stdout, in a style of click's."""
+    click.secho(printable(text), **style)
 
 
 def note(text: str) -> None:
@@ -104,43 +105,19 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _print(table: object) -> None:
-    from rich.segment import Segment
-
-    # Cells are padded to the width of their column; at the end of a line that is only noise.
+def _print(table: RenderableType) -> None:
     target = console()
-    for line in target.render_lines(table, pad=False):  # pyright: ignore[reportArgumentType]
-        while line and line[-1].text.strip() == "":
-            line.pop()
-        if line:
-            line[-1] = Segment(line[-1].text.rstrip(), line[-1].style)
-        target.print(*_rebuilt(line), sep="")
+    with target.capture() as captured:
+        target.print(table)
+    # Cells are padded to the width of their column; at the end of a line that is only noise.
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def _rebuilt(line: Sequence[object]) -> list[object]:
-    from rich.segment import Segment
-    from rich.text import Text
-
-    return [Text(part.text, part.style or "") for part in line if isinstance(part, Segment)]
-
-
-def _text(cell: Cell) -> object:
+def _text(cell: Cell) -> Text:
     from rich.text import Text
 
     value, style = cell if isinstance(cell, tuple) else (cell, "")
     return Text(printable(value), style)
-
-
-def _styled(line: str, style: str) -> str:
-    text = printable(line)
-    return click.style(text, **_CLICK_STYLES.get(style, {})) if style else text
-
-
-_CLICK_STYLES: dict[str, dict[str, object]] = {
-    "bold": {"bold": True},
-    "dim": {"dim": True},
-    "red": {"fg": "red"},
-}
 
 
 # ── put into words ───────────────────────────────────────────────────────────────────────────
@@ -162,6 +139,13 @@ def first_line(text: str, limit: int = 100) -> str:
 def status(name: str) -> Cell:
     """Colour a status, a state or an answer."""
     return name, STYLES.get(name, "")
+
+
+def hold(mark: Mark | None) -> Cell:
+    """Say who holds something and why."""
+    if mark is None:
+        return ""
+    return (f"{mark.by}: {mark.reason}" if mark.reason else mark.by), "magenta"
 
 
 def count(number: int) -> str:
@@ -209,8 +193,3 @@ def instant_and_away(at_ms: int | None) -> str | None:
 def clock(at_ms: int) -> str:
     """Write the time of day, as on the wall of this place."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone().strftime("%H:%M:%S")
-
-
-def terminal_width() -> int:
-    """Columns of the terminal."""
-    return shutil.get_terminal_size().columns

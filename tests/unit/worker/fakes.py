@@ -173,5 +173,5 @@ class Clock:
 async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
     """Wait for a condition; a test that waits in vain fails here."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - any condition, also outside this process
             await asyncio.sleep(0.001)

@@ -37,7 +37,7 @@ def test_an_error_is_described_by_name_message_place_and_bases():
 
 def test_errors_of_one_place_share_a_fingerprint_and_others_do_not():
     first, second = failure.describe(caught(deep)), failure.describe(caught(deep))
-    elsewhere = failure.describe(caught(lambda: other()))
+    elsewhere = failure.describe(caught(other))
 
     assert first.fingerprint == second.fingerprint
     assert len(first.fingerprint) == 16

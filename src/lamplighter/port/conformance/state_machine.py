@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -62,6 +62,9 @@ def run_state_machine(make: Callable[[Callable[[], int]], Engine], examples: int
             stateful_step_count=STEPS,
             deadline=None,
             suppress_health_check=list(HealthCheck),
+            # One failure at a time, made short but not explained: that would take minutes.
+            report_multiple_bugs=False,
+            phases=[phase for phase in Phase if phase is not Phase.explain],
         ),
     )
 

@@ -1,0 +1,97 @@
+"""`python -m benchmarks --engine sqlite [--quick] [--json FILE] [--only drain,latency]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from benchmarks import report
+from benchmarks.engines import ENGINES, working_folder
+from benchmarks.errors import BenchmarkError
+from benchmarks.parts import delayed, drain, growth, latency, memory, submit
+from benchmarks.scale import FULL, QUICK, Bench
+
+PARTS: Mapping[str, Callable[[Bench], Awaitable[dict[str, object]]]] = {
+    "submit_bulk": submit.bulk,
+    "submit_single": submit.single,
+    "drain": drain.drain,
+    "latency": latency.latency,
+    "delayed": delayed.delayed,
+    "growth": growth.growth,
+    "tenants": growth.tenants,
+    "memory": memory.memory,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Measure, print, and say by the exit code whether the numbers can be believed."""
+    given = _parser().parse_args(arguments)
+    chosen = list(PARTS) if given.only is None else given.only
+    with working_folder(given.folder) as folder:
+        bench = Bench(engine=given.engine, folder=folder, scale=QUICK if given.quick else FULL)
+        try:
+            results = asyncio.run(_measure(bench, chosen))
+        except BenchmarkError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            print("stopped", file=sys.stderr)
+            return 130
+    found = report.document(
+        given.engine, quick=given.quick, results=results, cores=os.cpu_count() or 1
+    )
+    if given.json is not None:
+        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    print(f"\n{report.table(report.lines(found))}")
+    if given.profile:
+        print(f"\n{report.profile(found)}")
+    if results.get("delayed", {}).get("early"):
+        print("error: jobs started before they were due", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _measure(bench: Bench, chosen: list[str]) -> dict[str, dict[str, object]]:
+    task = asyncio.current_task()
+    if task is not None:
+        # Ended from outside, the workers and folders still have to go.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    results: dict[str, dict[str, object]] = {}
+    for name, part in PARTS.items():
+        if name in chosen:
+            print(f"{name} … ", end="", flush=True)
+            began = time.monotonic()
+            results[name] = await part(bench)
+            print(f"{time.monotonic() - began:.1f} s", flush=True)
+    return results
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--engine", choices=sorted(ENGINES), default="sqlite")
+    parser.add_argument("--quick", action="store_true", help="smaller numbers, under a minute")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the numbers")
+    parser.add_argument("--only", type=_names, metavar="PARTS", help=", ".join(PARTS))
+    parser.add_argument("--profile", action="store_true", help="CPU by process")
+    parser.add_argument("--folder", metavar="DIR", help="where stores are made; a real disk")
+    return parser
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := sorted(set(names) - set(PARTS)):
+        raise argparse.ArgumentTypeError(
+            f"unknown: {', '.join(unknown)}; known: {', '.join(PARTS)}"
+        )
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""One module per measurement; each gives its part of the JSON file."""

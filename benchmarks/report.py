@@ -1,0 +1,151 @@
+"""The numbers as a file and as a table, beside what they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+Result = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table. Without a budget there is nothing to pass."""
+
+    what: str
+    found: str
+    value: float | None = None
+    budget: float | None = None
+    unit: str = ""
+    aim: float | None = None
+
+    @property
+    def mark(self) -> str:
+        if self.budget is None or self.value is None:
+            return ""
+        return "ok" if self.value <= self.budget else "MISSED"
+
+    @property
+    def wanted(self) -> str:
+        if self.budget is None:
+            return ""
+        aim = "" if self.aim is None else f" (aim {self.aim:g})"
+        return f"≤ {self.budget:.4g}{self.unit}{aim}"
+
+
+def document(engine: str, *, quick: bool, results: Result, cores: int) -> dict[str, Any]:
+    """Everything that was measured, under the names that other tools read."""
+    found: dict[str, Any] = {"engine": engine, "quick": quick, "cores": cores, **results}
+    if "latency" in results:
+        found["fsync_p99_ms"] = results["latency"]["fsync_p99_ms"]
+    return found
+
+
+def lines(found: Result) -> list[Line]:
+    """One line per promise, in the order of measuring."""
+    made: list[Line] = []
+    for part, title, budget, aim in (
+        ("submit_bulk", "submit, batches of 1,000", 40.0, None),
+        ("submit_single", "submit, one by one", None, None),
+        ("drain", "drain, 2 children", 200.0, 150.0),
+    ):
+        if part in found:
+            made += _cost(title, found[part], budget, aim)
+    for part, make in (
+        ("latency", _latency),
+        ("delayed", _delayed),
+        ("growth", _growth),
+        ("tenants", _tenants),
+        ("memory", _memory),
+    ):
+        if part in found:
+            made += make(found)
+    return made
+
+
+def table(made: list[Line]) -> str:
+    """Lay the lines out in columns."""
+    rows = [(line.what, line.found, line.wanted, line.mark) for line in made]
+    rows.insert(0, ("measured", "found", "budget", ""))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    rows.insert(1, ("─" * widths[0], "─" * widths[1], "─" * widths[2], "─" * widths[3]))
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column == 1 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def profile(found: Result) -> str:
+    """Where the CPU of a job goes, process by process."""
+    shown: list[str] = []
+    for part in ("submit_bulk", "submit_single", "drain"):
+        if part in found:
+            roles = cast("Mapping[str, float]", found[part]["cpu_us_by_role"])
+            shown.append(f"{part}: " + ", ".join(f"{k} {v:.4g} µs" for k, v in roles.items()))
+            loops = found[part].get("cpu_us_children_loops")
+            if loops is not None:
+                rest = roles["children"] - loops
+                shown.append(f"  of the children: event loop {loops:.4g} µs, threads {rest:.4g} µs")
+    return "\n".join(shown)
+
+
+def _cost(title: str, part: Result, budget: float | None, aim: float | None) -> list[Line]:
+    cpu = part["cpu_us"]
+    return [
+        Line(title, f"{part['jobs_per_s']:,.0f} jobs/s"),
+        Line("  CPU per job, all processes", f"{cpu:.4g} µs", cpu, budget, " µs", aim),
+    ]
+
+
+def latency_budget_ms(fsync_p99_ms: float) -> float:
+    """What the 99th percentile of an idle worker's latency may be on this disk."""
+    return 5.0 + 2 * fsync_p99_ms
+
+
+def _latency(found: Result) -> list[Line]:
+    part, sync = found["latency"], found["latency"]["fsync_p99_ms"]
+    budget = latency_budget_ms(sync)
+    return [
+        Line("latency, idle worker, p50", f"{part['p50_ms']:.3g} ms"),
+        Line("  p95", f"{part['p95_ms']:.3g} ms"),
+        Line("  p99", f"{part['p99_ms']:.3g} ms", part["p99_ms"], budget, " ms"),
+        Line("  fdatasync of this disk, p99", f"{sync:.3g} ms"),
+    ]
+
+
+def _delayed(found: Result) -> list[Line]:
+    part = found["delayed"]
+    return [
+        Line(f"{part['jobs']:,} jobs due at once, early", f"{part['early']}", part["early"], 0),
+        Line("  first late by", f"{part['first_ms']:.4g} ms"),
+        Line("  p99 late by", f"{part['p99_ms']:,.0f} ms"),
+    ]
+
+
+def _growth(found: Result) -> list[Line]:
+    part = found["growth"]
+    small, large = part["sizes"]
+    title = f"drain with {large:,} waiting / {small:,}{_short(found)}"
+    return [Line(title, f"{part['drain_ratio']:.3g} ×", part["drain_ratio"], 1.5)]
+
+
+def _tenants(found: Result) -> list[Line]:
+    part = found["tenants"]
+    one, some, many = part["tenants"]
+    title = f"drain with {many:,} tenants / {{:,}}{_short(found)}"
+    return [
+        Line(title.format(some), f"{part['drain_ratio']:.3g} ×", part["drain_ratio"], 1.3),
+        Line(title.format(one), f"{part['ratio_to_one']:.3g} ×", part["ratio_to_one"], 1.5),
+    ]
+
+
+def _memory(found: Result) -> list[Line]:
+    return [Line("a waiting job takes", f"{found['memory']['bytes_per_job']:,.0f} bytes")]
+
+
+def _short(found: Result) -> str:
+    return " (quick)" if found["quick"] else ""

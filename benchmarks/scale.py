@@ -1,0 +1,58 @@
+"""How much is measured: in full, or quickly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Numbers of jobs, rounds and tenants."""
+
+    quick: bool
+    bulk_jobs: int = 50_000
+    bulk_rounds: int = 5
+    single_jobs: int = 3_000
+    drain_jobs: int = 30_000
+    drain_rounds: int = 5
+    latency_jobs: int = 1_000
+    delayed_jobs: int = 100_000
+    delayed_ahead: float = 20.0
+    growth_small: int = 1_000
+    growth_large: int = 1_000_000
+    growth_slice: int = 2_000
+    growth_rounds: int = 15
+    tenant_jobs: int = 50_000
+    tenants: tuple[int, int, int] = (1, 1_000, 50_000)
+    tenant_rounds: int = 10
+    memory_jobs: int = 100_000
+
+
+FULL = Scale(quick=False)
+QUICK = Scale(
+    quick=True,
+    bulk_jobs=10_000,
+    bulk_rounds=3,
+    single_jobs=500,
+    drain_jobs=8_000,
+    drain_rounds=3,
+    latency_jobs=300,
+    delayed_jobs=5_000,
+    delayed_ahead=2.0,
+    growth_large=100_000,
+    growth_rounds=5,
+    tenant_jobs=20_000,
+    tenants=(1, 1_000, 10_000),
+    tenant_rounds=5,
+    memory_jobs=20_000,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What every part needs to know."""
+
+    engine: str
+    folder: Path
+    scale: Scale

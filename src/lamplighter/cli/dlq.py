@@ -1,0 +1,302 @@
+"""`lamplighter dlq`: the dead letters, by cause; run them again or remove them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from lamplighter.cli import output, reading, shapes, store
+from lamplighter.cli.jobs import PAGE, print_answers, print_jobs, show_job
+from lamplighter.client import unknown
+from lamplighter.model.errors import InvalidInput, InvalidName, WrongState
+from lamplighter.model.ids import check_id
+from lamplighter.model.job import Attempt, JobRecord, JobState
+from lamplighter.model.names import shown
+from lamplighter.port.store import Engine
+from lamplighter.port.values import ChangeAnswer, Changed, DeadGroup, JobFilter
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_EXAMPLES = 20
+
+
+def filter_options(command: Command) -> Command:
+    """Let the user say which dead letters."""
+    for option in reversed(
+        (
+            click.option("--type", "types", multiple=True, help="Only jobs of this type."),
+            click.option("--queue", "queues", multiple=True, help="Only jobs of this queue."),
+            click.option("--tenant", "tenants", multiple=True, help="Only jobs of this tenant."),
+            click.option("--fingerprint", "fingerprints", multiple=True, help="Only this cause."),
+            click.option("--after", metavar="TIME", help="Died after: an ISO time, or 2h for ago."),
+            click.option("--before", metavar="TIME", help="Died before: an ISO time, or 2h."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def dlq() -> None:
+    """List, show, replay and purge dead letters: jobs that failed for good."""
+
+
+# ── look ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dlq.command("list")
+@filter_options
+@store.store_options
+def list_groups(url: str | None, *, as_json: bool, **chosen: Any) -> None:
+    """List dead letters by type and cause, the most frequent first."""
+    found = store.run(_groups(url, _filter(**chosen)))
+    if as_json:
+        output.print_json({"groups": [shapes.dead_group(group) for group in found]})
+        return
+    output.print_table(
+        [">count", "type", "fingerprint", "newest", "example", "cause"],
+        (
+            [
+                output.count(group.count),
+                group.type,
+                group.fingerprint or "-",
+                output.away(group.newest_at_ms),
+                group.example,
+                (_cause(group), "red"),
+            ]
+            for group in found
+        ),
+        empty="no dead letters",
+    )
+
+
+def _cause(group: DeadGroup) -> str:
+    error = group.error
+    return output.first_line(f"{error.type}: {error.message}" if error else group.reason)
+
+
+@dlq.command()
+@click.argument("which", metavar="ID|FINGERPRINT")
+@store.store_options
+def show(which: str, url: str | None, *, as_json: bool) -> None:
+    """Show one dead letter with its attempts and traceback, or all with one cause."""
+    try:
+        job_id = check_id(which)
+    except InvalidName:
+        _show_cause(which, url, as_json=as_json)
+        return
+    record, attempts = store.run(_letter(url, job_id))
+    show_job(record, attempts, as_json=as_json)
+
+
+def _show_cause(fingerprint: str, url: str | None, *, as_json: bool) -> None:
+    records = store.run(_collect(url, _dead(fingerprints=(fingerprint,))))
+    if not records:
+        raise InvalidInput(
+            f"{shown(fingerprint)} is neither a job id nor the fingerprint of a dead letter",
+            hint="`lamplighter dlq list` shows both",
+            value=fingerprint,
+        )
+    if as_json:
+        output.print_json({"jobs": [shapes.job(record) for record in records]})
+    else:
+        print_jobs(records, empty="")
+
+
+# ── act ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dlq.command()
+@click.argument("job_ids", metavar="[ID]...", nargs=-1)
+@filter_options
+@click.option("--all", "everything", is_flag=True, help="All dead letters.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be run again.")
+@store.operator_options
+@store.store_options
+def replay(
+    job_ids: tuple[str, ...],
+    by: str | None,
+    reason: str,
+    url: str | None,
+    *,
+    everything: bool,
+    dry_run: bool,
+    as_json: bool,
+    **chosen: Any,
+) -> None:
+    """Run dead letters again, by id or by filter: same id, all attempts anew."""
+    which = _choice("replay", job_ids, chosen, everything=everything)
+    if dry_run:
+        _foresee(url, job_ids, which, "would be run again", as_json=as_json)
+        return
+    ids = reading.ids(job_ids)
+    _act(url, "replay", ids, which, store.operator(by), reason, as_json=as_json)
+
+
+@dlq.command()
+@click.argument("job_ids", metavar="[ID]...", nargs=-1)
+@filter_options
+@click.option("--all", "everything", is_flag=True, help="All dead letters.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--yes", is_flag=True, help="Really remove them; they cannot be brought back.")
+@store.operator_options
+@store.store_options
+def purge(
+    job_ids: tuple[str, ...],
+    by: str | None,
+    reason: str,
+    url: str | None,
+    *,
+    everything: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    **chosen: Any,
+) -> None:
+    """Remove dead letters for ever, by id or by filter."""
+    which = _choice("purge", job_ids, chosen, everything=everything)
+    if dry_run:
+        _foresee(url, job_ids, which, "would be removed for ever", as_json=as_json)
+        return
+    ids = reading.ids(job_ids)
+    if not yes:
+        number = len(store.run(_chosen(url, ids, which)))
+        raise InvalidInput(
+            f"{number} dead letters would be removed for ever; nothing was done",
+            hint="add --yes to remove them, or --dry-run to see which",
+            value=number,
+        )
+    _act(url, "purge", ids, which, store.operator(by), reason, as_json=as_json)
+
+
+def _choice(
+    verb: str, job_ids: Sequence[str], chosen: dict[str, Any], *, everything: bool
+) -> JobFilter:
+    """Give the filter, and refuse to act on everything by mistake or on two things at once."""
+    filtered = any(chosen.values())
+    if sum((bool(job_ids), filtered, everything)) > 1:
+        raise click.UsageError("give ids, a filter or --all, not several of them")
+    if not (job_ids or filtered or everything):
+        raise click.UsageError(f"nothing chosen to {verb}: give ids, a filter or --all")
+    return _filter(**chosen)
+
+
+def _foresee(
+    url: str | None, job_ids: Sequence[str], which: JobFilter, what: str, *, as_json: bool
+) -> None:
+    records = store.run(_chosen(url, reading.ids(job_ids), which))
+    if as_json:
+        ids = [record.job.id for record in records]
+        output.print_json({"dry_run": True, "count": len(ids), "ids": ids})
+        return
+    print_jobs(records[:_EXAMPLES], empty="no dead letters match")
+    if len(records) > _EXAMPLES:
+        output.print_text(f"… and {len(records) - _EXAMPLES} more")
+    output.note(f"\n{len(records)} dead letters {what}; nothing was done")
+
+
+def _act(
+    url: str | None,
+    verb: str,
+    ids: Sequence[str],
+    which: JobFilter,
+    by: str,
+    reason: str,
+    *,
+    as_json: bool,
+) -> None:
+    answers = store.run(_change(url, verb, ids, which, by, reason))
+    if ids:
+        print_answers(answers, as_json=as_json)
+        return
+    counts = Counter(answer.answer.value for answer in answers)
+    if as_json:
+        output.print_json({"count": len(answers), "answers": dict(counts)})
+        return
+    word = "run again" if verb == "replay" else "removed"
+    output.print_text(f"{counts[ChangeAnswer.DONE.value]} dead letters {word}")
+
+
+# ── with the store ───────────────────────────────────────────────────────────────────────────
+
+
+def _filter(
+    types: tuple[str, ...],
+    queues: tuple[str, ...],
+    tenants: tuple[str, ...],
+    fingerprints: tuple[str, ...],
+    after: str | None,
+    before: str | None,
+) -> JobFilter:
+    return _dead(
+        types=types,
+        queues=queues,
+        tenants=tenants,
+        fingerprints=fingerprints,
+        finished_after_ms=reading.moment_ms("--after", after),
+        finished_before_ms=reading.moment_ms("--before", before),
+    )
+
+
+def _dead(**fields: Any) -> JobFilter:
+    return JobFilter(statuses=("dead",), **fields)
+
+
+async def _groups(url: str | None, which: JobFilter) -> list[DeadGroup]:
+    async with store.opened(url) as engine:
+        return await engine.inspector.dead_groups(which)
+
+
+async def _letter(url: str | None, job_id: str) -> tuple[JobRecord, list[Attempt]]:
+    async with store.opened(url) as engine:
+        record = await engine.inspector.job(job_id) or unknown(job_id)
+        if record.state is not JobState.DEAD:
+            raise WrongState(
+                f"job `{job_id}` is {record.status.value}, not dead",
+                hint=f"`lamplighter jobs show {job_id}` shows any job",
+                value=record.status.value,
+            )
+        return record, await engine.inspector.attempts(job_id)
+
+
+async def _chosen(url: str | None, ids: Sequence[str], which: JobFilter) -> list[JobRecord]:
+    if not ids:
+        return await _collect(url, which)
+    return [(await _letter(url, job_id))[0] for job_id in ids]
+
+
+async def _collect(url: str | None, which: JobFilter) -> list[JobRecord]:
+    async with store.opened(url) as engine:
+        return [record async for page in _pages(engine, which) for record in page]
+
+
+async def _pages(engine: Engine, which: JobFilter) -> AsyncIterator[list[JobRecord]]:
+    """Read the dead letters from the newest to the oldest, so that none is met a second time."""
+    cursor: str | None = None
+    while True:
+        page = await engine.inspector.jobs(which, limit=PAGE, cursor=cursor)
+        if page.jobs:
+            yield page.jobs
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+async def _change(
+    url: str | None, verb: str, ids: Sequence[str], which: JobFilter, by: str, reason: str
+) -> list[Changed]:
+    async with store.opened(url) as engine:
+        act = engine.jobs.replay if verb == "replay" else engine.jobs.purge
+
+        async def change(some: Sequence[str]) -> list[Changed]:
+            return await act(some, by=by, reason=reason)
+
+        if ids:
+            return await store.change(engine, ids, change)
+        answers: list[Changed] = []
+        async for page in _pages(engine, which):
+            answers += await store.change(engine, [record.job.id for record in page], change)
+        return answers

@@ -1,0 +1,292 @@
+"""`lamplighter jobs`: look at jobs and operate them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+import click
+
+from lamplighter.cli import output, reading, shapes, store
+from lamplighter.client import unknown
+from lamplighter.model.job import Attempt, JobRecord
+from lamplighter.port.store import JobStore
+from lamplighter.port.values import ChangeAnswer, Changed, JobFilter, JobPage
+
+FAILED = 1
+PAGE = 500
+
+REFUSED = frozenset({ChangeAnswer.CONFLICT, ChangeAnswer.UNKNOWN})
+
+
+@click.group()
+def jobs() -> None:
+    """List, show, cancel, hold, unhold and retry jobs."""
+
+
+# ── look ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@jobs.command("list")
+@click.option("--status", "statuses", multiple=True, help="As shown; also `pending`, `failed`.")
+@click.option("--type", "types", multiple=True, help="Only jobs of this type.")
+@click.option("--queue", "queues", multiple=True, help="Only jobs of this queue.")
+@click.option("--tenant", "tenants", multiple=True, help="Only jobs of this tenant.")
+@click.option("--tag", help="Only jobs with this tag.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("--cursor", help="Go on behind the page that gave this cursor.")
+@store.store_options
+def list_jobs(
+    statuses: tuple[str, ...],
+    types: tuple[str, ...],
+    queues: tuple[str, ...],
+    tenants: tuple[str, ...],
+    tag: str | None,
+    limit: int,
+    cursor: str | None,
+    url: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """List jobs, newest first. Options given several times mean: one of these."""
+    which = JobFilter(statuses=statuses, types=types, queues=queues, tenants=tenants, tag=tag)
+    page = store.run(_page(url, which, limit, cursor))
+    if as_json:
+        found = [shapes.job(record) for record in page.jobs]
+        output.print_json({"jobs": found, "cursor": page.cursor})
+        return
+    print_jobs(page.jobs, empty="no such job")
+    if page.cursor is not None:
+        output.note(f"\nhint: there may be more: --cursor {page.cursor}")
+
+
+def print_jobs(records: Sequence[JobRecord], *, empty: str) -> None:
+    """Print one line per job."""
+    output.print_table(
+        ["id", "status", "type", "queue", "tenant", ">failed", "when", "about"],
+        (
+            [
+                record.job.id,
+                output.status(record.status.value),
+                record.job.type,
+                record.job.queue,
+                record.job.tenant,
+                str(record.job.attempt or ""),
+                output.away(record.finished_at_ms or record.job.due_at_ms),
+                (_about(record), "dim"),
+            ]
+            for record in records
+        ),
+        empty=empty,
+    )
+
+
+def _about(record: JobRecord) -> str:
+    if record.hold is not None:
+        return f"held by {record.hold.by}: {record.hold.reason}"
+    if record.error is not None:
+        return output.first_line(f"{record.error.type}: {record.error.message}", 60)
+    return output.first_line(record.reason or "", 60)
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@store.store_options
+def show(job_id: str, url: str | None, *, as_json: bool) -> None:
+    """Show everything about a job, with its failed attempts."""
+    (checked,) = reading.ids([job_id])
+    record, attempts = store.run(_job(url, checked))
+    show_job(record, attempts, as_json=as_json)
+
+
+def show_job(record: JobRecord, attempts: Sequence[Attempt], *, as_json: bool) -> None:
+    """Print one job at length."""
+    if as_json:
+        history = [shapes.attempt(attempt) for attempt in attempts]
+        output.print_json({**shapes.job(record), "attempts": history})
+        return
+    output.print_fields(_fields(record))
+    if attempts:
+        output.print_text("\nfailed attempts", bold=True)
+        output.print_table(
+            [">number", "outcome", "ended", ">took", "error", "worker"],
+            (_attempt_row(attempt) for attempt in attempts),
+            empty="",
+        )
+    if record.error is not None and record.error.traceback:
+        output.print_text(f"\n{record.error.traceback.rstrip()}", dim=True)
+
+
+def _fields(record: JobRecord) -> list[tuple[str, output.Cell | None]]:
+    job, error = record.job, record.error
+    return [
+        ("id", job.id),
+        ("type", job.type),
+        ("status", output.status(record.status.value)),
+        ("reason", record.reason),
+        ("error", f"{error.type}: {error.message}" if error else None),
+        ("fingerprint", error.fingerprint if error else None),
+        ("queue", job.queue),
+        ("priority", job.level.label),
+        ("tenant", job.tenant),
+        ("arguments", _json(job.args)),
+        ("result", _json(record.result)),
+        ("no result", record.result_note),
+        ("created", output.instant_and_away(job.created_at_ms)),
+        ("due", output.instant_and_away(job.due_at_ms)),
+        ("claimed", output.instant_and_away(record.claimed_at_ms)),
+        ("finished", output.instant_and_away(record.finished_at_ms)),
+        ("failed attempts", str(job.attempt or "")),
+        ("crashes", str(job.crashes or "")),
+        ("lost workers", str(job.losses or "")),
+        ("replayed", f"{job.generation} times" if job.generation else None),
+        ("worker", record.worker),
+        ("tags", ", ".join(job.extras.tags)),
+        ("metadata", json.dumps(dict(job.extras.metadata)) if job.extras.metadata else None),
+        ("held", output.hold(record.hold)),
+        ("cancel asked", output.hold(record.cancel)),
+    ]
+
+
+def _attempt_row(attempt: Attempt) -> list[output.Cell]:
+    error = attempt.error
+    return [
+        str(attempt.number),
+        attempt.outcome,
+        output.away(attempt.finished_at_ms),
+        output.span((attempt.finished_at_ms - attempt.started_at_ms) / 1000),
+        output.first_line(f"{error.type}: {error.message}") if error else "",
+        (attempt.worker, "dim"),
+    ]
+
+
+def _json(written: bytes | None) -> str | None:
+    if written is None:
+        return None
+    return json.dumps(shapes.plain(written), ensure_ascii=False)
+
+
+async def _page(url: str | None, which: JobFilter, limit: int, cursor: str | None) -> JobPage:
+    """Read until the page is full: the store looks at a bounded stretch per call."""
+    found: list[JobRecord] = []
+    async with store.opened(url) as engine:
+        while True:
+            rest = limit - len(found)
+            page = await engine.inspector.jobs(which, limit=min(rest, PAGE), cursor=cursor)
+            found += page.jobs
+            cursor = page.cursor
+            if cursor is None or len(found) >= limit:
+                return JobPage(found, cursor)
+
+
+async def _job(url: str | None, job_id: str) -> tuple[JobRecord, list[Attempt]]:
+    async with store.opened(url) as engine:
+        record = await engine.inspector.job(job_id)
+        return record or unknown(job_id), await engine.inspector.attempts(job_id)
+
+
+# ── operate ──────────────────────────────────────────────────────────────────────────────────
+
+
+@jobs.command()
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
+@store.operator_options
+@store.store_options
+def cancel(
+    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
+) -> None:
+    """Cancel jobs: waiting ones at once, running ones are told to stop."""
+    _operate("cancel", job_ids, by, reason, url, as_json=as_json)
+
+
+@jobs.command()
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
+@store.operator_options
+@store.store_options
+def hold(
+    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
+) -> None:
+    """Keep jobs from running until they are unheld."""
+    _operate("hold", job_ids, by, reason, url, as_json=as_json)
+
+
+@jobs.command()
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
+@store.operator_options
+@store.store_options
+def unhold(
+    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
+) -> None:
+    """Let held jobs go on."""
+    _operate("unhold", job_ids, by, reason, url, as_json=as_json)
+
+
+@jobs.command()
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
+@store.operator_options
+@store.store_options
+def retry(
+    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
+) -> None:
+    """Run waiting jobs now, and dead ones again."""
+    _operate("retry", job_ids, by, reason, url, as_json=as_json)
+
+
+def _operate(
+    verb: str,
+    job_ids: Sequence[str],
+    by: str | None,
+    reason: str,
+    url: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    answers = store.run(_change(url, verb, reading.ids(job_ids), store.operator(by), reason))
+    print_answers(answers, as_json=as_json)
+
+
+def print_answers(answers: Sequence[Changed], *, as_json: bool) -> None:
+    """Print what became of each job; the exit code says whether all went well."""
+    if as_json:
+        output.print_json({"jobs": [shapes.changed(answer) for answer in answers]})
+    else:
+        output.print_table(
+            ["id", "answer", "state now"],
+            (
+                [
+                    answer.id,
+                    output.status(answer.answer.value),
+                    output.status(answer.state.value if answer.state else "gone"),
+                ]
+                for answer in answers
+            ),
+            empty="nothing to do",
+        )
+    if any(answer.answer in REFUSED for answer in answers):
+        sys.exit(FAILED)
+
+
+async def _change(
+    url: str | None, verb: str, ids: Sequence[str], by: str, reason: str
+) -> list[Changed]:
+    async with store.opened(url) as engine:
+
+        async def change(some: Sequence[str]) -> list[Changed]:
+            return await _verb(engine.jobs, verb, some, by, reason)
+
+        return await store.change(engine, ids, change)
+
+
+async def _verb(
+    store_jobs: JobStore, verb: str, ids: Sequence[str], by: str, reason: str
+) -> list[Changed]:
+    match verb:
+        case "cancel":
+            return await store_jobs.cancel(ids, by=by, reason=reason)
+        case "hold":
+            return await store_jobs.hold(ids, by=by, reason=reason)
+        case "unhold":
+            return await store_jobs.unhold(ids, by=by, reason=reason)
+        case _:
+            return await store_jobs.retry(ids, by=by, reason=reason)

@@ -1,0 +1,105 @@
+"""The command `lamplighter`: its commands, and how it speaks of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any, NoReturn
+
+import click
+
+from lamplighter.cli.dev import dev
+from lamplighter.cli.dlq import dlq
+from lamplighter.cli.jobs import jobs
+from lamplighter.cli.migrate import migrate
+from lamplighter.cli.queues import queues
+from lamplighter.cli.submit import submit
+from lamplighter.cli.tenants import tenants
+from lamplighter.cli.types import types
+from lamplighter.cli.why import why
+from lamplighter.cli.worker import worker
+from lamplighter.cli.workers import workers
+from lamplighter.model.errors import LamplighterError
+
+FAILED = 1
+MISUSED = 2
+INTERRUPTED = 130
+
+
+class Lamplighter(click.Group):
+    """All commands; whatever goes wrong in one is told as `error:` and `hint:`."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's own signature
+        windows_expand_args: bool = True,  # noqa: FBT001, FBT002
+        **extra: Any,
+    ) -> NoReturn:
+        """Run a command and end the process with its exit code."""
+        try:
+            code: object = super().main(
+                args, prog_name, complete_var, standalone_mode=False, **extra
+            )
+            sys.stdout.flush()
+        except LamplighterError as error:
+            _complain(error.cause, error.hint)
+            code = FAILED
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            code = MISUSED
+        except click.UsageError as error:
+            _complain(error.format_message(), _usage(error))
+            code = MISUSED
+        except click.ClickException as error:
+            _complain(error.format_message(), "")
+            code = FAILED
+        except (click.Abort, KeyboardInterrupt):
+            code = INTERRUPTED
+        except BrokenPipeError:
+            # Whoever read our output has seen enough. Python must not complain about it either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = FAILED
+        except OSError as error:
+            _complain(str(error), "check that files and folders exist and may be used by you")
+            code = FAILED
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(cause: str, hint: str) -> None:
+    click.echo(click.style("error: ", fg="red", bold=True) + cause, err=True)
+    if hint:
+        click.echo("\n" + click.style("hint: ", fg="cyan", bold=True) + hint, err=True)
+
+
+def _usage(error: click.UsageError) -> str:
+    return f"try `{error.ctx.command_path} --help`" if error.ctx else "try `lamplighter --help`"
+
+
+@click.group(cls=Lamplighter, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(metadata.version("lamplighter"), message="%(prog)s %(version)s")
+def main() -> None:
+    """Every lamp lit, on time, once: a distributed job scheduler.
+
+    Begin with `lamplighter dev MODULE:APP`, which runs a program's jobs in one command.
+    """
+
+
+for command in (
+    dev,
+    worker,
+    submit,
+    jobs,
+    why,
+    dlq,
+    queues,
+    tenants,
+    types,
+    workers,
+    migrate,
+):
+    main.add_command(command)

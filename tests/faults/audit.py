@@ -1,0 +1,181 @@
+"""The store's own view of a run: triggers note every accepted write to a job's row.
+
+The triggers live in the store that is tested and run inside its transactions. So what they note
+is exactly what was committed, whoever wrote it and whatever the writer was told.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.faults.history import Ending, History, Write
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS audit (
+    number INTEGER PRIMARY KEY,
+    now INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    lane INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    old_state TEXT,
+    new_state TEXT,
+    old_generation INTEGER,
+    generation INTEGER,
+    old_lease INTEGER,
+    lease INTEGER,
+    old_nonce TEXT,
+    nonce TEXT,
+    worker TEXT,
+    due INTEGER,
+    claimed INTEGER,
+    old_expires INTEGER,
+    attempt INTEGER,
+    abandoned INTEGER,
+    written TEXT
+)
+"""
+
+_INSERTED = """
+CREATE TRIGGER IF NOT EXISTS audit_inserted AFTER INSERT ON job BEGIN
+    INSERT INTO audit (now, id, lane, tenant, new_state, generation, due)
+    VALUES (now_ms(), NEW.id, NEW.lane, NEW.tenant, NEW.state, NEW.generation, NEW.due);
+END
+"""
+
+# An error stays in the row while a job waits, so only a changed one was written just now.
+_UPDATED = """
+CREATE TRIGGER IF NOT EXISTS audit_updated AFTER UPDATE ON job BEGIN
+    INSERT INTO audit (now, id, lane, tenant, old_state, new_state, old_generation, generation,
+                       old_lease, lease, old_nonce, nonce, worker, due, claimed, old_expires,
+                       attempt, abandoned, written)
+    VALUES (now_ms(), NEW.id, NEW.lane, NEW.tenant, OLD.state, NEW.state, OLD.generation,
+            NEW.generation, OLD.lease, NEW.lease, OLD.nonce, NEW.nonce, NEW.worker, NEW.due,
+            NEW.claimed, OLD.expires, NEW.attempt,
+            NEW.losses > OLD.losses OR NEW.crashes > OLD.crashes,
+            CASE WHEN NEW.result IS NOT OLD.result THEN CAST(NEW.result AS TEXT)
+                 WHEN NEW.error IS NOT OLD.error THEN NEW.error END);
+END
+"""
+
+_DELETED = """
+CREATE TRIGGER IF NOT EXISTS audit_deleted AFTER DELETE ON job BEGIN
+    INSERT INTO audit (now, id, lane, tenant, old_state, old_generation, generation)
+    VALUES (now_ms(), OLD.id, OLD.lane, OLD.tenant, OLD.state, OLD.generation, OLD.generation);
+END
+"""
+
+_WRITES = """
+SELECT audit.*, band.queue, band.level
+FROM audit
+JOIN lane ON lane.id = audit.lane
+JOIN band ON band.id = lane.band
+ORDER BY audit.number
+"""
+
+_ENDINGS = """
+SELECT job.id, lane.type, job.tenant, job.state, job.attempt, job.crashes, job.losses, job.reason
+FROM job JOIN lane ON lane.id = job.lane
+"""
+
+
+class Auditor:
+    """Installs the triggers in an SQLite store, and reads what they noted."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def install(self) -> None:
+        with self._open() as connection:
+            for statement in (_TABLE, _INSERTED, _UPDATED, _DELETED):
+                connection.execute(statement)
+
+    def unfinished(self) -> int:
+        """Count jobs that have not ended."""
+        return self._number("SELECT count(*) FROM job WHERE state IN ('waiting','running','blocked')")
+
+    def count(self, state: str) -> int:
+        return self._number("SELECT count(*) FROM job WHERE state = ?", state)
+
+    def running_under(self, prefix: str) -> list[str]:
+        """Ids of the jobs held by workers whose name starts so."""
+        with self._open() as connection:
+            rows = connection.execute(
+                "SELECT id FROM job WHERE state = 'running' AND substr(worker, 1, ?) = ?",
+                (len(prefix), prefix),
+            )
+            return [row[0] for row in rows]
+
+    def read_into(self, history: History) -> None:
+        """Add the store's view to a history."""
+        with self._open() as connection:
+            connection.row_factory = sqlite3.Row
+            history.writes = [_write(row) for row in connection.execute(_WRITES)]
+            for row in connection.execute(_ENDINGS):
+                history.endings[row["id"]] = Ending(
+                    job_id=row["id"],
+                    type=row["type"],
+                    tenant=row["tenant"],
+                    state=row["state"],
+                    attempt=row["attempt"],
+                    crashes=row["crashes"],
+                    losses=row["losses"],
+                    reason=row["reason"],
+                )
+            for row in connection.execute("SELECT tenant, key, job_id FROM idempotency"):
+                history.keyed.setdefault((row["tenant"], row["key"]), []).append(row["job_id"])
+
+    def _number(self, statement: str, *values: object) -> int:
+        with self._open() as connection:
+            return connection.execute(statement, values).fetchone()[0]
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+        with closing(connection):
+            connection.create_function("now_ms", 0, lambda: time.time_ns() // 1_000_000)
+            yield connection
+
+
+def _write(row: sqlite3.Row) -> Write:
+    return Write(
+        number=row["number"],
+        job_id=row["id"],
+        old_state=row["old_state"],
+        new_state=row["new_state"],
+        now_ms=row["now"],
+        tenant=row["tenant"],
+        queue=row["queue"],
+        level=row["level"],
+        generation=row["generation"] or 0,
+        old_generation=row["old_generation"] or 0,
+        lease=row["lease"] or 0,
+        old_lease=row["old_lease"] or 0,
+        nonce=row["nonce"],
+        old_nonce=row["old_nonce"],
+        worker=row["worker"],
+        due_ms=row["due"] or 0,
+        claimed_ms=row["claimed"],
+        old_expires_ms=row["old_expires"],
+        attempt=row["attempt"] or 0,
+        abandoned=bool(row["abandoned"]),
+        author=author_of(row["written"]),
+    )
+
+
+def author_of(written: str | None) -> dict[str, Any] | None:
+    """Find under which fence a result or an error was made; None if its maker does not say."""
+    if written is None:
+        return None
+    value = json.loads(written)
+    if isinstance(value, dict) and isinstance(value.get("message"), str):
+        _, found, text = value["message"].partition("made under ")
+        value = json.loads(text) if found else None
+    if isinstance(value, dict) and "lease" in value:
+        return value
+    return None

@@ -1,0 +1,143 @@
+"""The job types of the fault runs. Each run says when it starts and ends, and leaves one effect.
+
+A result or an error names the fence it was made under, so that the audit can tell whether the
+store accepted it under the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lamplighter import App, Context, Retry
+from tests.faults.checker import Rules
+from tests.faults.history import Journal
+from tests.faults.ledger import Ledger
+
+FOLDER = "LAMPLIGHTER_FAULTS_FOLDER"
+WEIGHTS = {"light": 1, "middle": 3, "heavy": 6}
+RULES = Rules(
+    max_attempts={"flaky": 5, "doomed": 3, "doze": 5, "nap": 5, "spin": 5},
+    may_die=frozenset({"doomed"}),
+)
+
+_SOON = Retry(fixed=0.2, max_attempts=5)
+
+app = App()
+
+
+class _Books:
+    """The files of the run; opened by the first handler of a process."""
+
+    journal: Journal | None = None
+    ledger: Ledger | None = None
+
+
+def _books() -> tuple[Journal, Ledger]:
+    if _Books.journal is None or _Books.ledger is None:
+        folder = Path(os.environ[FOLDER])
+        _Books.ledger = Ledger(folder / "effects")
+        _Books.journal = Journal(folder / "history.jsonl")
+    return _Books.journal, _Books.ledger
+
+
+@contextmanager
+def recorded(ctx: Context) -> Iterator[dict[str, Any]]:
+    """Note a run from its first to its last instruction; its effect comes last."""
+    journal, ledger = _books()
+    author = {"lease": ctx.lease, "nonce": ctx._fence.nonce, "pid": os.getpid()}
+    mine = {"job": ctx.job_id, "lease": ctx.lease, "pid": os.getpid()}
+    due_ms = ctx._job.due_at_ms
+    journal.write("run_started", type=ctx.type, attempt=ctx.attempt, due=due_ms, **mine)
+    how = "stopped"
+    try:
+        yield author
+        ledger.add(ctx.job_id)
+        how = "returned"
+    except Exception:
+        how = "raised"
+        raise
+    finally:
+        journal.write("run_ended", how=how, **mine)
+
+
+def _fail(author: dict[str, Any]) -> None:
+    raise RuntimeError(f"made under {json.dumps(author)}")
+
+
+@app.job(name="doze", retry=_SOON)
+async def doze(ctx: Context, ms: int) -> dict[str, Any]:
+    """Sleep on the loop."""
+    with recorded(ctx) as author:
+        await asyncio.sleep(ms / 1000)
+        return author
+
+
+@app.job(name="nap", retry=_SOON)
+def nap(ctx: Context, ms: int) -> dict[str, Any]:
+    """Sleep in a thread, and stop when asked."""
+    with recorded(ctx) as author:
+        end = time.monotonic() + ms / 1000
+        while (left := end - time.monotonic()) > 0:
+            ctx.raise_if_cancelled()
+            time.sleep(min(left, 0.05))
+        return author
+
+
+@app.job(name="flaky", retry=_SOON)
+async def flaky(ctx: Context, failures: int) -> dict[str, Any]:
+    """Fail a few times, then succeed."""
+    with recorded(ctx) as author:
+        await asyncio.sleep(0.01)
+        if ctx.attempt <= failures:
+            _fail(author)
+        return author
+
+
+@app.job(name="doomed", retry=Retry(delays=[0.1, 0.2]))
+async def doomed(ctx: Context) -> None:
+    """Fail always."""
+    with recorded(ctx) as author:
+        _fail(author)
+
+
+@app.job(name="spin", retry=_SOON)
+def spin(ctx: Context, ms: int) -> dict[str, Any]:
+    """Keep a core busy, in a thread."""
+    with recorded(ctx) as author:
+        end = time.monotonic() + ms / 1000
+        while time.monotonic() < end:
+            sum(range(1000))
+        return author
+
+
+@app.job(name="block", retry=_SOON)
+async def block(ctx: Context, ms: int) -> dict[str, Any]:
+    """Block the loop: what an async handler must not do, and does."""
+    with recorded(ctx) as author:
+        time.sleep(ms / 1000)  # noqa: ASYNC251 - that is the point
+        return author
+
+
+@app.job(name="grip", retry=_SOON)
+def grip(ctx: Context, ms: int) -> dict[str, Any]:
+    """Hold the interpreter's lock in one long call: no other thread of the process runs."""
+    with recorded(ctx) as author:
+        library = ctypes.PyDLL(None)
+        library.usleep(ctypes.c_uint(ms * 1000))
+        return author
+
+
+@app.job(name="fair", queue="fair", retry=_SOON)
+async def fair(ctx: Context) -> dict[str, Any]:
+    """Next to nothing; there are many of these."""
+    with recorded(ctx) as author:
+        await asyncio.sleep(0.05)
+        return author

@@ -1,0 +1,55 @@
+"""One worker as a process of its own: `python -m tests.faults.worker LEASE CHILDREN SLOTS`.
+
+It is what `lamplighter worker` starts, with a lease shorter than anybody should use, and it
+writes the events that the checker needs into the history of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lamplighter import config, coordinator
+from lamplighter.observability import events
+from lamplighter.worker.supervisor import Supervisor, run_until_signalled
+from tests.faults.history import Journal
+
+TOLD = frozenset(
+    {
+        events.LEASE_LOST,
+        events.CHILD_STARTED,
+        events.CHILD_DIED,
+        events.LOOP_SILENT,
+        events.SERVICE_ERROR,
+        events.JOB_RESCUED,
+        events.CLOCK_JUMPED,
+        events.WORKER_STARTED,
+        events.WORKER_STOPPED,
+    }
+)
+
+
+async def main(lease: float, children: int, slots: int) -> None:
+    journal = Journal(Path(os.environ["LAMPLIGHTER_FAULTS_FOLDER"]) / "history.jsonl")
+
+    def tell(name: str, fields: Mapping[str, Any]) -> None:
+        if name in TOLD:
+            plain = {key: _plain(value) for key, value in fields.items()}
+            journal.write("event", name=name, supervisor=os.getpid(), fields=plain)
+
+    settings = config.load(lease=lease, children=children, slots=slots, grace=20.0, poll=0.5)
+    supervisor = Supervisor("tests.faults.program:app", settings, services=coordinator.services)
+    events.listen(tell)
+    await run_until_signalled(supervisor)
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))

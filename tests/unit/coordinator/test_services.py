@@ -1,0 +1,186 @@
+"""Rescue and retention, step by step."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from lamplighter import coordinator, runtime
+from lamplighter.config import Settings
+from lamplighter.coordinator.prune import INTERVAL, Pruner
+from lamplighter.coordinator.rescue import BATCH, Rescuer
+from lamplighter.model.errors import StoreBusy
+from lamplighter.model.job import JobState
+from lamplighter.observability import events
+from lamplighter.port.store import FINISHED_TOPIC, queue_topic
+from lamplighter.port.values import Expired, Pruned, SettleAnswer
+from tests.unit.worker.fakes import Clock, make_claim, make_engine
+
+SETTINGS = Settings(lease=30.0)
+
+
+@pytest.fixture
+def clock():
+    clock = Clock()
+    with runtime.install(clock):
+        yield clock
+
+
+@pytest.fixture
+def told():
+    seen = []
+    stop = events.listen(lambda name, fields: seen.append((name, fields)))
+    yield seen
+    stop()
+
+
+@pytest.fixture
+def engine():
+    return make_engine()
+
+
+@pytest.fixture
+async def rescuer(engine, clock):
+    return Rescuer(engine, SETTINGS)
+
+
+def expired(count: int, **fields) -> list[Expired]:
+    return [Expired(make_claim(n, **fields), 10) for n in range(count)]
+
+
+async def test_expired_claims_are_abandoned_only_if_still_expired(engine, rescuer, told):
+    engine.jobs.expired = expired(2)
+
+    assert await rescuer.step() == 1.0
+
+    (batch,) = engine.jobs.settled
+    assert all(s.only_if_expired and s.outcome == "abandoned" for s in batch)
+    assert (events.JOB_RESCUED, {"count": 2}) in told
+    assert engine.wakeup.notified == [queue_topic("default")]
+
+
+async def test_a_full_batch_is_followed_by_the_next_at_once(engine, rescuer):
+    engine.jobs.expired = expired(BATCH)
+
+    assert await rescuer.step() == 0.0
+
+
+async def test_a_full_batch_that_cannot_be_moved_does_not_spin(engine, rescuer):
+    engine.jobs.expired = expired(BATCH)
+    engine.jobs.answers = {e.claim.job.id: SettleAnswer.RENEWED for e in engine.jobs.expired}
+
+    assert await rescuer.step() == 1.0
+
+
+async def test_a_short_lease_is_looked_at_more_often(engine, clock):
+    assert await Rescuer(engine, Settings(lease=1.0)).step() == 0.25
+
+
+async def test_a_job_out_of_budget_is_dead_and_waiters_are_told(engine, rescuer):
+    engine.jobs.expired = expired(1, losses=9)
+
+    await rescuer.step()
+
+    assert engine.jobs.states() == {f"{0:026d}": JobState.DEAD}
+    assert engine.wakeup.notified == [FINISHED_TOPIC]
+
+
+async def test_one_broken_row_does_not_hide_the_others(engine, rescuer, told):
+    engine.jobs.expired = [Expired(SimpleNamespace(job=make_claim(9).job), 1), *expired(2)]
+
+    await rescuer.step()
+
+    assert sorted(engine.jobs.outcomes()) == [f"{0:026d}", f"{1:026d}"]
+    assert [fields["job_id"] for name, fields in told if name == events.SERVICE_ERROR]
+
+
+async def test_one_row_that_cannot_be_written_does_not_hide_the_others(engine, rescuer):
+    engine.jobs.expired = expired(3)
+    passed = engine.jobs._pass
+    calls = iter([None, RuntimeError("all"), RuntimeError("one"), None, None])
+
+    async def fail_sometimes():
+        await passed()
+        if error := next(calls):
+            raise error
+
+    engine.jobs._pass = fail_sometimes
+    await rescuer.step()
+
+    assert sorted(engine.jobs.outcomes()) == [f"{1:026d}", f"{2:026d}"]
+
+
+async def test_a_store_that_is_away_is_the_services_matter(engine, rescuer):
+    engine.jobs.failures = [StoreBusy("busy", hint="")]
+
+    with pytest.raises(StoreBusy):
+        await rescuer.step()
+
+
+async def test_after_a_jump_of_the_clock_rescue_waits_one_lease(engine, clock, rescuer, told):
+    await rescuer.step()
+    engine.jobs.expired = expired(1)
+    clock.wall += 3600
+
+    assert await rescuer.step() == 1.0
+    assert engine.jobs.settled == []
+    assert told[-1][0] == events.CLOCK_JUMPED
+
+    for _ in range(29):
+        clock.seconds += 1
+        await rescuer.step()
+    assert engine.jobs.settled == []
+    clock.seconds += 1.1
+    await rescuer.step()
+    assert engine.jobs.outcomes() == {f"{0:026d}": "abandoned"}
+
+
+async def test_a_clock_set_back_does_not_stop_rescue(engine, clock, rescuer):
+    await rescuer.step()
+    engine.jobs.expired = expired(1)
+    clock.wall -= 3600
+
+    await rescuer.step()
+
+    assert len(engine.jobs.settled) == 1
+
+
+# ── retention ────────────────────────────────────────────────────────────────────────────────
+
+
+class FakePrune:
+    def __init__(self, engine, *, leads: bool = True, answers=()) -> None:
+        self.asked: list = []
+        self._answers = list(answers)
+        self._leads = leads
+        engine.membership = SimpleNamespace(lead=self.lead)
+        engine.jobs.prune = self.prune
+
+    async def lead(self, role, holder, term_ms) -> bool:
+        return self._leads
+
+    async def prune(self, retention, limit) -> Pruned:
+        self.asked.append((retention, limit))
+        return self._answers.pop(0)
+
+
+async def test_retention_goes_on_while_there_is_more(engine, clock, told):
+    prune = FakePrune(engine, answers=[Pruned(jobs=500, more=True), Pruned()])
+    pruner = Pruner(engine, Settings(keep_finished=3600.0))
+
+    assert await pruner.step() == 0.0
+    assert await pruner.step() == INTERVAL
+    assert prune.asked[0][0].finished_ms == 3_600_000
+    assert [name for name, _ in told] == [events.PRUNED]
+
+
+async def test_only_who_leads_prunes(engine, clock):
+    prune = FakePrune(engine, leads=False)
+
+    assert await Pruner(engine, SETTINGS).step() == INTERVAL
+    assert prune.asked == []
+
+
+async def test_the_coordinator_is_rescue_and_retention(engine):
+    names = [service.name for service in coordinator.services(engine, SETTINGS)]
+
+    assert names == ["rescue", "prune"]

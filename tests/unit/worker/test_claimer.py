@@ -1,0 +1,135 @@
+"""Taking from the store what there is room for."""
+
+import pytest
+
+from lamplighter import runtime
+from lamplighter.config import Settings
+from lamplighter.model.errors import StoreUnreachable
+from lamplighter.model.outcome import Released
+from lamplighter.model.stride import QueueStride
+from lamplighter.worker.claimer import Claimer
+from lamplighter.worker.executor import Executor
+from lamplighter.worker.link import Claimed, Started
+from lamplighter.worker.pulse import Pulse
+from tests.unit.worker.fakes import Clock, FakeLink, make_claim, make_engine, registry_of, until
+
+
+async def work():
+    pass
+
+
+class Bench:
+    def __init__(self, slots: int = 3, queues: QueueStride | None = None, **settings) -> None:
+        self.engine = make_engine()
+        self.jobs = self.engine.jobs
+        self.link = FakeLink()
+        self.ended: list = []
+        given = Settings(**settings)
+        self.executor = Executor(
+            settings=given,
+            slots=slots,
+            link=self.link,
+            pulse=Pulse(self.link),
+            on_end=self._on_end,
+            on_room=self._on_room,
+        )
+        self.claimer = Claimer(
+            self.engine,
+            given,
+            worker="w/c0",
+            registry=registry_of(work),
+            queues=queues or QueueStride(("default",)),
+            executor=self.executor,
+            link=self.link,
+            on_end=self._on_end,
+        )
+
+    def _on_room(self) -> None:
+        self.claimer.room_changed()
+
+    def _on_end(self, run, outcome) -> None:
+        self.ended.append((run.number, outcome))
+
+
+@pytest.fixture
+async def bench():
+    bench = Bench()
+    yield bench
+    await bench.claimer.stop()
+
+
+async def test_a_claim_asks_for_the_free_slots_and_known_types(bench):
+    await bench.claimer.step()
+
+    (request,) = bench.jobs.requests
+    assert request.limit == 3
+    assert request.types == ("work",)
+    assert request.queues == (("default", 3),)
+    assert len(request.nonce) == 16
+
+
+async def test_what_was_claimed_is_reported_before_it_is_started(bench):
+    bench.jobs.claims = [make_claim(n) for n in range(3)]
+
+    await bench.claimer.step()
+    await until(lambda: len(bench.ended) == 3)
+
+    kinds = [type(message) for message in bench.link.said]
+    assert kinds.index(Claimed) < kinds.index(Started)
+    (claimed,) = bench.link.of(Claimed)
+    assert claimed.jobs == [(f"{n:026d}", 1) for n in range(3)]
+    assert claimed.nonce == bench.jobs.requests[0].nonce
+
+
+async def test_a_claim_without_an_answer_is_repeated_under_its_nonce(bench):
+    bench.jobs.failures = [StoreUnreachable("away", hint="")]
+
+    with pytest.raises(StoreUnreachable):
+        await bench.claimer.step()
+    await bench.claimer.step()
+    await bench.claimer.step()
+
+    first, second, third = bench.jobs.requests
+    assert first is second
+    assert third.nonce != second.nonce
+
+
+async def test_it_claims_ahead_at_most_what_ended_lately():
+    clock = Clock()
+    with runtime.install(clock):
+        bench = Bench(slots=2)
+        asked = []
+        for seconds, ended in [(0.0, 0), (0.02, 10), (0.02, 30), (0.02, 30), (1.0, 130)]:
+            clock.seconds += seconds
+            bench.executor.ended = ended
+            await bench.claimer.step()
+            asked.append(bench.jobs.requests[-1].limit)
+
+    assert asked == [2, 12, 32, 27, 7]
+
+
+async def test_while_enough_waits_nothing_is_claimed(bench):
+    bench.executor.waiting.extend(object() for _ in range(2))
+
+    assert bench.claimer._next_request() is None
+
+
+async def test_what_the_store_gave_too_late_is_given_back():
+    bench = Bench(lease=2.0)
+    bench.jobs.claims = [make_claim(0)]
+    bench.claimer._next_request()
+    bench.claimer._sent_at = runtime.boottime() - 1.5
+
+    await bench.claimer.step()
+
+    assert bench.ended == [(0, Released())]
+    await bench.claimer.stop()
+
+
+async def test_weights_share_the_room_between_queues():
+    bench = Bench(slots=4, queues=QueueStride(("a", "b"), (3, 1)))
+
+    await bench.claimer.step()
+
+    assert dict(bench.jobs.requests[0].queues) == {"a": 3, "b": 1}
+    await bench.claimer.stop()

@@ -1,0 +1,289 @@
+"""Leases, silent children and dead ones, as the supervisor handles them."""
+
+import asyncio
+
+import pytest
+
+from lamplighter import runtime
+from lamplighter.config import Settings
+from lamplighter.model.errors import StoreBusy
+from lamplighter.model.job import Delivery, JobState
+from lamplighter.observability import events
+from lamplighter.port.store import queue_topic
+from lamplighter.worker.burial import Burial
+from lamplighter.worker.keeper import Keeper, margin
+from lamplighter.worker.link import Cancel, Claimed, Lost, Started, Tick, Yours
+from lamplighter.worker.process import ChildProcess, Hooks, Plan
+from lamplighter.worker.watch import Watch
+from tests.unit.worker.fakes import Clock, FakeLink, make_claim, make_engine, until
+
+SETTINGS = Settings(lease=30.0)
+NONCE = "f" * 16
+
+
+class Child(ChildProcess):
+    """A child without a process."""
+
+    def __init__(self) -> None:
+        plan = Plan(spec="x:y", settings=SETTINGS, slots=1, queues=None, events=False)
+        hooks = Hooks(on_hello=lambda *_: None, on_resync=lambda *_: None, on_told=lambda *_: None)
+        super().__init__("w/c0", plan, hooks)
+        self.line = FakeLink()
+        self.line.read = lambda: None
+        self._link = self.line
+        self.ready = True
+        self.killed = False
+
+    def kill(self) -> None:
+        self.killed = True
+
+    def claims(self, *numbers: int, sent_at: float = 1000.0) -> None:
+        for number in numbers:
+            self._hear(Claimed(NONCE, number, sent_at, [(f"{number:026d}", 1)]))
+
+    def starts(self, *numbers: int, hard_end: float = 5000.0) -> None:
+        self._hear(Started([(number, hard_end) for number in numbers]))
+
+    def heard(self, kind: type) -> list[list[int]]:
+        return [message.numbers for message in self.line.of(kind)]
+
+
+@pytest.fixture
+def clock():
+    clock = Clock()
+    with runtime.install(clock):
+        yield clock
+
+
+@pytest.fixture
+def engine():
+    return make_engine()
+
+
+@pytest.fixture
+async def child(clock):
+    return Child()
+
+
+@pytest.fixture
+async def keeper(engine, child):
+    return Keeper(engine, SETTINGS, lambda: [child])
+
+
+@pytest.fixture
+async def burial(engine):
+    return Burial(engine, SETTINGS)
+
+
+@pytest.fixture
+async def watch(child, burial):
+    return Watch(SETTINGS, burial, lambda: [child])
+
+
+# ── keeper ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_leases_are_renewed_together_after_a_third(clock, engine, child, keeper):
+    child.claims(0, 1)
+    await keeper.step()
+    clock.seconds += 10
+    await keeper.step()
+
+    assert engine.jobs.renewals == [[f"{0:026d}", f"{1:026d}"]]
+    assert {entry.kept_at for entry in child.ledger.entries.values()} == {1010.0}
+
+
+async def test_a_cancel_is_passed_on_once(clock, engine, child, keeper):
+    child.claims(0)
+    child.starts(0)
+    engine.jobs.cancelled = {f"{0:026d}"}
+    for _ in range(3):
+        clock.seconds += 2
+        await keeper.step()
+
+    assert child.heard(Cancel) == [[0]]
+
+
+async def test_a_lost_lease_is_taken_from_the_child(clock, engine, child, keeper):
+    child.claims(0, 1)
+    engine.jobs.held = {f"{1:026d}": False}
+    clock.seconds += 10
+    await keeper.step()
+
+    assert child.heard(Lost) == [[1]]
+    assert list(child.ledger.entries) == [0]
+
+
+async def test_a_failed_round_is_unknown_and_soon_repeated(clock, engine, child, keeper):
+    child.claims(0)
+    engine.jobs.failures = [StoreBusy("busy", hint="")]
+    clock.seconds += 10
+
+    assert await keeper.step() <= 0.25
+    assert child.ledger.entries[0].kept_at == 1000.0
+    assert child.heard(Lost) == []
+
+    await keeper.step()
+    assert child.ledger.entries[0].kept_at == 1010.0
+
+
+async def test_the_dead_and_the_condemned_are_not_kept(clock, engine, child, keeper):
+    child.claims(0)
+    child.condemned = frozenset({0})
+    clock.seconds += 20
+    await keeper.step()
+
+    assert engine.jobs.renewals == []
+
+
+async def test_a_resync_confirms_what_the_store_extends(engine, child, keeper):
+    child.claims(0, 1, 2)
+    child.ledger.drop([2])
+    engine.jobs.held = {f"{1:026d}": False}
+
+    await keeper.confirm(child, [0, 1, 2])
+
+    assert child.heard(Yours) == [[0]]
+    assert child.heard(Lost) == [[1]]
+
+
+# ── watch ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_lease_that_could_not_be_renewed_is_given_up_before_its_end(clock, child, watch):
+    child.claims(0)
+    clock.seconds += 30 - margin(30) - 0.1
+    child._hear(Tick(0))
+    await watch.step()
+    assert child.heard(Lost) == []
+
+    clock.seconds += 0.2
+    child._hear(Tick(0))
+    await watch.step()
+    assert child.heard(Lost) == [[0]]
+
+
+async def test_a_child_past_a_hard_end_is_killed(clock, child, watch):
+    child.claims(0, 1)
+    child.starts(0, hard_end=1001.0)
+    child.starts(1)
+    clock.seconds += 0.9
+    await watch.step()
+    assert not child.killed
+
+    clock.seconds += 0.1
+    await watch.step()
+    assert child.killed
+    assert child.condemned == {0}
+
+
+async def test_a_silent_childs_unstarted_claims_are_given_back(clock, engine, child, watch):
+    told = []
+    stop = events.listen(lambda name, fields: told.append(name))
+    child.claims(0, 1)
+    child.starts(0)
+    # The third was claimed, but the child stood still before it could report it.
+    engine.jobs.claims = [make_claim(n) for n in range(3)]
+    clock.seconds += 0.9
+    await watch.step()
+    assert child.heard(Lost) == []
+
+    clock.seconds += 0.2
+    await watch.step()
+    await until(lambda: engine.jobs.settled)
+    await watch.step()
+    stop()
+
+    assert child.heard(Lost) == [[1]]
+    assert engine.jobs.outcomes() == {f"{1:026d}": "released", f"{2:026d}": "released"}
+    assert told.count(events.LOOP_SILENT) == 1
+    assert list(child.ledger.entries) == [0]
+
+
+async def test_what_is_being_given_back_is_not_confirmed(clock, engine, child, keeper, burial):
+    child.claims(0)
+    engine.jobs.claims = [make_claim(0), make_claim(1)]
+    engine.jobs.gate = asyncio.Event()
+    giving = asyncio.ensure_future(burial.give_back(child))
+    await asyncio.sleep(0)
+
+    child.claims(1)
+    confirming = asyncio.ensure_future(keeper.confirm(child, [0, 1]))
+    await asyncio.sleep(0)
+    assert engine.jobs.renewals == []
+
+    engine.jobs.gate.set()
+    await giving
+    await confirming
+    assert engine.jobs.outcomes() == {f"{0:026d}": "released"}
+    assert child.heard(Yours) == [[1]]
+
+
+# ── burial ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_dead_childs_started_jobs_are_abandoned_and_the_others_released(
+    engine, child, burial
+):
+    child.claims(0, 1)
+    child.starts(0)
+    engine.jobs.claims = [make_claim(n) for n in range(3)]
+
+    counts = await burial.bury(child)
+
+    assert (counts.started, counts.unstarted) == (1, 2)
+    assert engine.jobs.outcomes() == {
+        f"{0:026d}": "abandoned",
+        f"{1:026d}": "released",
+        f"{2:026d}": "released",
+    }
+    assert queue_topic("default") in engine.wakeup.notified
+
+
+async def test_for_a_hard_end_only_the_offender_pays(engine, child, burial):
+    child.claims(0, 1, 2)
+    child.starts(0, hard_end=1000.0 + 3 + SETTINGS.hard_after)
+    child.starts(1)
+    child.condemned = frozenset({0})
+    engine.jobs.claims = [make_claim(n) for n in range(3)]
+
+    await burial.bury(child)
+
+    offender = engine.jobs.settled[0][0]
+    assert offender.outcome == "timed_out"
+    assert "3 s" in offender.next.error.message
+    assert offender.next.attempt == 1
+    assert [s.outcome for s in engine.jobs.settled[0][1:]] == ["released", "released"]
+
+
+async def test_a_drained_childs_rest_is_released(engine, child, burial):
+    child.claims(0)
+    child.starts(0)
+    child.draining = True
+    engine.jobs.claims = [make_claim(0)]
+
+    await burial.bury(child)
+
+    assert engine.jobs.outcomes() == {f"{0:026d}": "released"}
+
+
+async def test_a_job_to_be_run_at_most_once_is_dead_with_its_child(engine, child, burial):
+    child.claims(0, 1)
+    child.starts(0)
+    engine.jobs.claims = [make_claim(n, delivery=Delivery.AT_MOST_ONCE) for n in range(2)]
+
+    await burial.bury(child)
+
+    assert engine.jobs.states() == {
+        f"{0:026d}": JobState.DEAD,
+        f"{1:026d}": JobState.WAITING,
+    }
+
+
+async def test_a_burial_waits_for_the_store(engine, child, burial):
+    engine.jobs.failures = [StoreBusy("busy", hint=""), StoreBusy("busy", hint="")]
+    engine.jobs.claims = [make_claim(0)]
+
+    await burial.bury(child)
+
+    assert engine.jobs.outcomes() == {f"{0:026d}": "released"}

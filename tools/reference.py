@@ -1,0 +1,138 @@
+"""Writes the reference pages that can be read off the code: settings and events.
+
+`python tools/reference.py` writes them, `--check` fails when they differ from the code.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import sys
+from pathlib import Path
+
+from lamplighter.config import PREFIX, Settings
+from lamplighter.observability.events import EVENTS
+from lamplighter.port.capabilities import Capabilities
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "reference"
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """Read the text that stands below each field of a class."""
+    body = ast.parse(inspect.getsource(cls)).body[0]
+    if not isinstance(body, ast.ClassDef):
+        raise TypeError(cls)
+    docs: dict[str, str] = {}
+    for field, text in zip(body.body, body.body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+        ):
+            docs[field.target.id] = " ".join(str(text.value.value).split())
+    return docs
+
+
+def settings_page() -> str:
+    """Table of all settings."""
+    docs = field_docs(Settings)
+    rows = [
+        f"| `{field.name}` | `{PREFIX}{field.name.upper()}` | `{field.default}` "
+        f"| {docs[field.name]} |"
+        for field in dataclasses.fields(Settings)
+    ]
+    return "\n".join(
+        [
+            "# Settings",
+            "",
+            (
+                "Read from `lamplighter.toml` in the working folder (or the file that "
+                "`LAMPLIGHTER_CONFIG` names), then from the environment, then from arguments; the "
+                "later wins. Times are in seconds. `LAMPLIGHTER_URL_FILE` names a file that holds "
+                "the url, for secrets."
+            ),
+            "",
+            "| setting | environment | default | meaning |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ],
+    )
+
+
+def events_page() -> str:
+    """Table of all events."""
+    rows = [f"| `{name}` | {text} |" for name, text in EVENTS.items()]
+    return "\n".join(
+        [
+            "# Events",
+            "",
+            (
+                "`lamplighter.observability.events.listen(listener)` calls `listener(name, fields)` "
+                "for each."
+            ),
+            "",
+            "| event | when, and its fields |",
+            "|---|---|",
+            *rows,
+            "",
+        ],
+    )
+
+
+def engines_page() -> str:
+    """Table of the engines' capabilities."""
+    from lamplighter.engines.sqlite.engine import CAPABILITIES  # noqa: PLC0415 - a page of it
+
+    docs = field_docs(Capabilities)
+    rows = [
+        f"| {docs.get(field.name, field.name)} | {getattr(CAPABILITIES, field.name)} |"
+        for field in dataclasses.fields(Capabilities)
+        if field.name != "name"
+    ]
+    return "\n".join(
+        [
+            "# Engines",
+            "",
+            (
+                "What is not named here is the same on every engine, and the conformance suite "
+                "proves it."
+            ),
+            "",
+            "| | sqlite |",
+            "|---|---|",
+            *rows,
+            "",
+        ],
+    )
+
+
+PAGES = {
+    "settings.md": settings_page,
+    "events.md": events_page,
+    "engines.md": engines_page,
+}
+
+
+def main() -> int:
+    """Write or check all pages."""
+    check = "--check" in sys.argv[1:]
+    stale: list[str] = []
+    for name, page in PAGES.items():
+        path = FOLDER / name
+        text = page()
+        if check:
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                stale.append(str(path.relative_to(ROOT)))
+        else:
+            path.write_text(text, encoding="utf-8")
+    if stale:
+        sys.stderr.write(f"out of date: {', '.join(stale)}\nhint: python tools/reference.py\n")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
