@@ -42,9 +42,9 @@ QUICK = Scale(
     delayed_ahead=2.0,
     growth_large=100_000,
     growth_rounds=5,
-    tenant_jobs=20_000,
+    tenant_jobs=10_000,
     tenants=(1, 1_000, 10_000),
-    tenant_rounds=5,
+    tenant_rounds=4,
     memory_jobs=20_000,
 )
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Sequence
 from statistics import median
 
 from benchmarks.engines import fresh_store
+from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Cost, paired_ratio, rounded
 from benchmarks.fleet import DRIVER, Fleet, fleet
 from benchmarks.scale import Bench
@@ -44,7 +45,6 @@ async def growth(bench: Bench) -> dict[str, object]:
 async def tenants(bench: Bench) -> dict[str, object]:
     """CPU of a job of one, a thousand and very many tenants; every store is drained empty."""
     scale = bench.scale
-    share = scale.tenant_jobs // scale.tenant_rounds
     async with _fleets(bench, len(scale.tenants)) as lanes:
         for lane, count in zip(lanes, scale.tenants, strict=True):
             await lane.submit(scale.tenant_jobs, tenants=count)
@@ -53,7 +53,10 @@ async def tenants(bench: Bench) -> dict[str, object]:
         for number in range(scale.tenant_rounds):
             is_last = number == scale.tenant_rounds - 1
             for index in _order(len(lanes), number):
-                wanted = left[index] if is_last else min(share, left[index])
+                # What ran beyond an earlier slice is missing from the later ones.
+                wanted = left[index] // (scale.tenant_rounds - number)
+                if wanted < 1:
+                    raise BenchmarkError("too few jobs for so many slices")
                 cost = await lanes[index].drain(wanted, everything=is_last)
                 left[index] -= cost.jobs
                 costs[index].append(_cost(cost))

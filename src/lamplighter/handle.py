@@ -7,7 +7,7 @@ from typing import Generic, NoReturn, TypeVar, cast
 
 from lamplighter import payload, runtime
 from lamplighter.client import Client, unknown
-from lamplighter.model.errors import InvalidTime, JobFailed, ResultTimeout, WrongState
+from lamplighter.model.errors import InvalidTime, JobFailed, ResultOmitted, ResultTimeout
 from lamplighter.model.job import TERMINAL, JobRecord, JobState, Status
 from lamplighter.model.names import shown
 from lamplighter.port.store import FINISHED_TOPIC, JobStore
@@ -43,13 +43,13 @@ class Handle(Generic[R_co]):
         """Wait until the job has ended and give what its handler returned.
 
         Raises JobFailed if it ended otherwise, ResultTimeout if ``timeout`` seconds pass first,
-        WrongState if it succeeded with a result that could not be kept.
+        ResultOmitted if it succeeded with a result that could not be kept.
         """
         record = await self._finished(_checked_timeout(timeout))
         if record.state is not JobState.SUCCEEDED:
             _raise_failure(record)
         if record.result_note is not None:
-            raise WrongState(
+            raise ResultOmitted(
                 f"job `{self.id}` succeeded, but {record.result_note}",
                 hint="let the handler return small JSON data, or store it and return where it is",
                 value=record.result_note,
@@ -184,9 +184,9 @@ class Handle(Generic[R_co]):
                 left = math.inf if deadline is None else deadline - runtime.monotonic()
                 if left <= 0:
                     _raise_timeout(record, timeout)
-                gap = _READ_GAP * client.waiters
-                await runtime.sleep(min(left, gap))
-                await engine.wakeup.wait([FINISHED_TOPIC], min(left, wait))
+                gap = min(left, _READ_GAP * client.waiters)
+                await runtime.sleep(gap)
+                await engine.wakeup.wait([FINISHED_TOPIC], min(left - gap, wait))
                 # Hints may be lost, and are shared by all who wait: look soon, then more seldom.
                 wait = max(min(wait * 2, client.settings.poll), gap)
         finally:

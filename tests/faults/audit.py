@@ -99,8 +99,9 @@ class Auditor:
         """Count jobs that have not ended."""
         return self._number("SELECT count(*) FROM job WHERE state IN ('waiting','running','blocked')")
 
-    def count(self, state: str) -> int:
-        return self._number("SELECT count(*) FROM job WHERE state = ?", state)
+    def now_ms(self) -> int:
+        """The store's time."""
+        return self._number("SELECT now_ms()")
 
     def running_under(self, prefix: str) -> list[str]:
         """Ids of the jobs held by workers whose name starts so."""

@@ -253,10 +253,13 @@ def state_machine(history: History) -> list[Violation]:
             continue
         if move not in _MOVES:
             found.append(Violation("I9", write.job_id, f"moved from {move[0]} to {move[1]}"))
-        elif write.old_state in _ENDED and write.new_state is not None:
-            if write.generation != write.old_generation + 1:
-                text = f"left {write.old_state} without a new generation"
-                found.append(Violation("I9", write.job_id, text))
+        elif (
+            write.old_state in _ENDED
+            and write.new_state is not None
+            and write.generation != write.old_generation + 1
+        ):
+            text = f"left {write.old_state} without a new generation"
+            found.append(Violation("I9", write.job_id, text))
     return found
 
 
@@ -302,18 +305,23 @@ def idempotent_submits(history: History) -> list[Violation]:
 def served_while_backlogged(
     writes: Iterable[Write], weights: Mapping[str, int], queue: str
 ) -> dict[str, int]:
-    """Count the hand-outs of a queue per tenant for as long as every tenant had jobs waiting."""
+    """Count the hand-outs of a queue per tenant for as long as every tenant had jobs waiting.
+
+    Only jobs that were never handed out count as backlog: one that comes back may be due later.
+    """
     waiting = dict.fromkeys(weights, 0)
     served = dict.fromkeys(weights, 0)
     for write in writes:
         if write.queue != queue or write.tenant not in weights:
             continue
-        if write.new_state == "running" and write.old_state == "waiting":
+        if write.old_state is None:
+            waiting[write.tenant] += 1
+        if write.old_state == "waiting" and write.new_state == "running":
+            # Before the first hand-out the tenants are still lining up.
+            if not all(waiting.values()):
+                break
             served[write.tenant] += 1
-        waiting[write.tenant] += (write.new_state == "waiting") - (write.old_state == "waiting")
-        # Before the first hand-out the tenants are still lining up.
-        if any(served.values()) and not all(waiting.values()):
-            break
+            waiting[write.tenant] -= write.old_lease == 0
     return served
 
 

@@ -18,6 +18,7 @@ from lamplighter.job import Call
 from lamplighter.model.errors import KeyConflict, WrongState
 from tests.faults import program
 from tests.faults.history import Journal
+from tests.faults.rules import FOLDER, WEIGHTS
 
 CANCEL_SHARE = 0.08
 KEY_SHARE = 0.4
@@ -30,7 +31,7 @@ class Client:
         self._name = name
         self._seed = seed
         self._rate = rate
-        folder = Path(os.environ[program.FOLDER])
+        folder = Path(os.environ[FOLDER])
         self._journal = Journal(folder / "history.jsonl")
         self._stop = folder / "clients-stop"
         self._ids: list[str] = []
@@ -62,7 +63,7 @@ class Client:
         self._ids.append(handle.id)
 
     def _drawn(self, dice: random.Random, step: int) -> tuple[Call[Any], str, str | None]:
-        tenant = dice.choice(list(program.WEIGHTS))
+        tenant = dice.choice(list(WEIGHTS))
         key = f"{self._name}-{step}" if dice.random() < KEY_SHARE else None
         options: dict[str, Any] = {"tenant": tenant, "idempotency_key": key}
         if dice.random() < 0.15:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.history import Journal, read_lines
-from tests.faults.program import FOLDER
+from tests.faults.history import Journal, Tail
+from tests.faults.rules import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL = 0.02
@@ -56,11 +56,11 @@ def identify(pid: int) -> Found | None:
 def children_of(pid: int) -> list[Found]:
     """Give the living children of a process, in the order of their numbers."""
     found: list[Found] = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            stat = _stat(int(entry))
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            stat = _stat(int(entry.name))
             if stat is not None and stat.parent == pid and stat.state not in "ZX":
-                found.append(Found(int(entry), stat.born))
+                found.append(Found(int(entry.name), stat.born))
     return sorted(found, key=lambda one: one.pid)
 
 
@@ -103,6 +103,10 @@ class Driver:
         self.journal_path = folder / "history.jsonl"
         self.journal = Journal(self.journal_path)
         self.processes: list[Process] = []
+        self.steps: dict[str, int] = {}
+        """The last step of each client."""
+        self._tail = Tail(self.journal_path)
+        self._workers: dict[int, str] = {}
         self._seen: set[Found] = set()
         self._stopped: set[Found] = set()
         paths = [str(source)] if source is not None else []
@@ -165,14 +169,22 @@ class Driver:
         self._seen.update(found)
         return found
 
-    def ready(self, supervisor: Process) -> bool:
-        """Tell whether a worker has joined, by its own report."""
-        return any(
-            line["kind"] == "event"
-            and line["name"] == "worker.started"
-            and line["supervisor"] == supervisor.pid
-            for line in read_lines(self.journal_path)
-        )
+    def look(self) -> None:
+        """Take in what the processes have written since the last look."""
+        for line in self._tail.news():
+            if line["kind"] == "client_step":
+                self.steps[line["client"]] = line["step"]
+            elif line["kind"] == "event" and line["name"] == "worker.started":
+                self._workers[line["supervisor"]] = line["fields"]["worker"]
+
+    def worker_of(self, supervisor: Process) -> str | None:
+        """Give the name under which a worker has joined, None before."""
+        self.look()
+        return self._workers.get(supervisor.pid)
+
+    def ready(self, *supervisors: Process) -> bool:
+        """Tell whether workers have joined, by their own reports."""
+        return all(self.worker_of(one) is not None for one in supervisors)
 
     # ── hurt ─────────────────────────────────────────────────────────────────────────────────
 

@@ -42,6 +42,22 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
+class Tail:
+    """Reads a journal while it is being written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def news(self) -> list[dict[str, Any]]:
+        """Give the lines written since the last call; a line half way waits for the next."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            whole, _, _ = file.read().rpartition(b"\n")
+        self._offset += len(whole) + bool(whole)
+        return [json.loads(line) for line in whole.splitlines()]
+
+
 # ── what clients and handlers did ────────────────────────────────────────────────────────────
 
 
@@ -72,7 +88,7 @@ class Cancel:
 
 @dataclass(slots=True)
 class Run:
-    """One run of a handler. ``ended`` None: its process died, or the record of its end is missing."""
+    """One run of a handler. ``ended`` None: nobody saw its end."""
 
     job_id: str
     type: str

@@ -17,16 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from lamplighter import App, Context, Retry
-from tests.faults.checker import Rules
 from tests.faults.history import Journal
 from tests.faults.ledger import Ledger
-
-FOLDER = "LAMPLIGHTER_FAULTS_FOLDER"
-WEIGHTS = {"light": 1, "middle": 3, "heavy": 6}
-RULES = Rules(
-    max_attempts={"flaky": 5, "doomed": 3, "doze": 5, "nap": 5, "spin": 5},
-    may_die=frozenset({"doomed"}),
-)
+from tests.faults.rules import FOLDER
 
 _SOON = Retry(fixed=0.2, max_attempts=5)
 

@@ -17,6 +17,7 @@ from lamplighter import config, coordinator
 from lamplighter.observability import events
 from lamplighter.worker.supervisor import Supervisor, run_until_signalled
 from tests.faults.history import Journal
+from tests.faults.rules import FOLDER
 
 TOLD = frozenset(
     {
@@ -34,7 +35,7 @@ TOLD = frozenset(
 
 
 async def main(lease: float, children: int, slots: int) -> None:
-    journal = Journal(Path(os.environ["LAMPLIGHTER_FAULTS_FOLDER"]) / "history.jsonl")
+    journal = Journal(Path(os.environ[FOLDER]) / "history.jsonl")
 
     def tell(name: str, fields: Mapping[str, Any]) -> None:
         if name in TOLD:

@@ -10,7 +10,6 @@ import click
 
 from lamplighter.cli import output, reading, shapes, store
 from lamplighter.cli.jobs import PAGE, print_answers, print_jobs, show_job
-from lamplighter.client import unknown
 from lamplighter.model.errors import InvalidInput, InvalidName, WrongState
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import Attempt, JobRecord, JobState
@@ -133,7 +132,7 @@ def replay(
         _foresee(url, job_ids, which, "would be run again", as_json=as_json)
         return
     ids = reading.ids(job_ids)
-    _act(url, "replay", ids, which, store.operator(by), reason, as_json=as_json)
+    _act("replay", ids, which, url=url, by=store.operator(by), reason=reason, as_json=as_json)
 
 
 @dlq.command()
@@ -169,7 +168,7 @@ def purge(
             hint="add --yes to remove them, or --dry-run to see which",
             value=number,
         )
-    _act(url, "purge", ids, which, store.operator(by), reason, as_json=as_json)
+    _act("purge", ids, which, url=url, by=store.operator(by), reason=reason, as_json=as_json)
 
 
 def _choice(
@@ -199,16 +198,16 @@ def _foresee(
 
 
 def _act(
-    url: str | None,
     verb: str,
     ids: Sequence[str],
     which: JobFilter,
+    *,
+    url: str | None,
     by: str,
     reason: str,
-    *,
     as_json: bool,
 ) -> None:
-    answers = store.run(_change(url, verb, ids, which, by, reason))
+    answers = store.run(_change(verb, ids, which, url=url, by=by, reason=reason))
     if ids:
         print_answers(answers, as_json=as_json)
         return
@@ -224,6 +223,7 @@ def _act(
 
 
 def _filter(
+    *,
     types: tuple[str, ...],
     queues: tuple[str, ...],
     tenants: tuple[str, ...],
@@ -252,20 +252,25 @@ async def _groups(url: str | None, which: JobFilter) -> list[DeadGroup]:
 
 async def _letter(url: str | None, job_id: str) -> tuple[JobRecord, list[Attempt]]:
     async with store.opened(url) as engine:
-        record = await engine.inspector.job(job_id) or unknown(job_id)
-        if record.state is not JobState.DEAD:
-            raise WrongState(
-                f"job `{job_id}` is {record.status.value}, not dead",
-                hint=f"`lamplighter jobs show {job_id}` shows any job",
-                value=record.status.value,
-            )
-        return record, await engine.inspector.attempts(job_id)
+        return await _dead_job(engine, job_id), await engine.inspector.attempts(job_id)
+
+
+async def _dead_job(engine: Engine, job_id: str) -> JobRecord:
+    record = await store.job(engine, job_id)
+    if record.state is JobState.DEAD:
+        return record
+    raise WrongState(
+        f"job `{job_id}` is {record.status.value}, not dead",
+        hint=f"`lamplighter jobs show {job_id}` shows any job",
+        value=record.status.value,
+    )
 
 
 async def _chosen(url: str | None, ids: Sequence[str], which: JobFilter) -> list[JobRecord]:
     if not ids:
         return await _collect(url, which)
-    return [(await _letter(url, job_id))[0] for job_id in ids]
+    async with store.opened(url) as engine:
+        return [await _dead_job(engine, job_id) for job_id in ids]
 
 
 async def _collect(url: str | None, which: JobFilter) -> list[JobRecord]:
@@ -286,7 +291,7 @@ async def _pages(engine: Engine, which: JobFilter) -> AsyncIterator[list[JobReco
 
 
 async def _change(
-    url: str | None, verb: str, ids: Sequence[str], which: JobFilter, by: str, reason: str
+    verb: str, ids: Sequence[str], which: JobFilter, *, url: str | None, by: str, reason: str
 ) -> list[Changed]:
     async with store.opened(url) as engine:
         act = engine.jobs.replay if verb == "replay" else engine.jobs.purge
@@ -295,8 +300,21 @@ async def _change(
             return await act(some, by=by, reason=reason)
 
         if ids:
-            return await store.change(engine, ids, change)
+            # The verbs take any job that has ended; here only dead ones are meant.
+            refused = {job_id: await _refusal(engine, job_id) for job_id in ids}
+            dead = [job_id for job_id, refusal in refused.items() if refusal is None]
+            done = {answer.id: answer for answer in await store.change(engine, dead, change)}
+            return [refused[job_id] or done[job_id] for job_id in ids]
         answers: list[Changed] = []
         async for page in _pages(engine, which):
             answers += await store.change(engine, [record.job.id for record in page], change)
         return answers
+
+
+async def _refusal(engine: Engine, job_id: str) -> Changed | None:
+    record = await engine.inspector.job(job_id)
+    if record is None:
+        return Changed(job_id, ChangeAnswer.UNKNOWN, None)
+    if record.state is not JobState.DEAD:
+        return Changed(job_id, ChangeAnswer.CONFLICT, record.state)
+    return None

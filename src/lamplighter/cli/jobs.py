@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import click
 
 from lamplighter.cli import output, reading, shapes, store
-from lamplighter.client import unknown
 from lamplighter.model.job import Attempt, JobRecord
 from lamplighter.port.store import JobStore
 from lamplighter.port.values import ChangeAnswer, Changed, JobFilter, JobPage
@@ -38,6 +37,7 @@ def jobs() -> None:
 @click.option("--cursor", help="Go on behind the page that gave this cursor.")
 @store.store_options
 def list_jobs(
+    *,
     statuses: tuple[str, ...],
     types: tuple[str, ...],
     queues: tuple[str, ...],
@@ -46,7 +46,6 @@ def list_jobs(
     limit: int,
     cursor: str | None,
     url: str | None,
-    *,
     as_json: bool,
 ) -> None:
     """List jobs, newest first. Options given several times mean: one of these."""
@@ -182,8 +181,7 @@ async def _page(url: str | None, which: JobFilter, limit: int, cursor: str | Non
 
 async def _job(url: str | None, job_id: str) -> tuple[JobRecord, list[Attempt]]:
     async with store.opened(url) as engine:
-        record = await engine.inspector.job(job_id)
-        return record or unknown(job_id), await engine.inspector.attempts(job_id)
+        return await store.job(engine, job_id), await engine.inspector.attempts(job_id)
 
 
 # ── operate ──────────────────────────────────────────────────────────────────────────────────

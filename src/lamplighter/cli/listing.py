@@ -6,7 +6,7 @@ import click
 
 
 class ListingGroup(click.Group):
-    """Runs `list` when no command is named, so that `queues --json` works as `queues list --json`."""
+    """Runs `list` when no command is named: `queues --json` is `queues list --json`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `list` before options that are not the group's own."""

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -114,10 +115,22 @@ def _print(table: RenderableType) -> None:
 
 
 def _text(cell: Cell) -> Text:
+    return text(*cell) if isinstance(cell, tuple) else text(cell)
+
+
+def text(value: str, style: str = "") -> Text:
+    """Give text that is shown as it is, whatever it contains."""
     from rich.text import Text
 
-    value, style = cell if isinstance(cell, tuple) else (cell, "")
     return Text(printable(value), style)
+
+
+def line_text(at_ms: int, word: str, value: str, style: str) -> Text:
+    """Give the line of an event, in colour."""
+    from rich.text import Text
+
+    parts = ((clock(at_ms), "dim"), " ", (f"{word:<10}", style), " ", printable(value))
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
 # ── put into words ───────────────────────────────────────────────────────────────────────────
@@ -159,7 +172,7 @@ def span(seconds: float) -> str:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
         return f"{seconds:.1f}".rstrip("0").rstrip(".") + " s"
-    for (size, unit), (smaller, below) in zip(_STEPS, _STEPS[1:], strict=False):
+    for (size, unit), (smaller, below) in pairwise(_STEPS):
         if seconds >= size:
             whole, rest = divmod(int(seconds), int(size))
             part = rest // int(smaller)

@@ -23,8 +23,8 @@ _PIECE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)")
 _DURATION_FORM = "write seconds or a duration: 90, 250ms, 15m, 2h, 1h30m, 3d"
 _INSTANT_FORM = "write it with its time zone: 2030-01-31T12:00:00Z or 2030-01-31T14:00:00+02:00"
 _ARGUMENTS_FORM = (
-    'write the arguments as name=value, as in order=o-1 amount=5, or as one JSON object: \'{"order": '
-    '"o-1", "amount": 5}\''
+    "write the arguments as name=value, as in order=o-1 amount=5, or as one JSON object, as in "
+    '\'{"order": "o-1", "amount": 5}\''
 )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 import click
 
 from lamplighter import config
+from lamplighter.client import unknown
 from lamplighter.connect import connect
 from lamplighter.model.errors import StoreUnreachable
+from lamplighter.model.job import JobRecord
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import ChangeAnswer, Changed
 
@@ -66,7 +68,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 @asynccontextmanager
-async def opened(url: str | None, *, create: bool = False) -> AsyncIterator[Engine]:
+async def opened(url: str | None, *, create: bool = False) -> AsyncGenerator[Engine]:
     """Open the store. A command that only looks does not make a new one."""
     settings = config.load(url=url)
     if not create:
@@ -88,6 +90,14 @@ def _refuse_to_create(url: str) -> None:
             "`submit` and `migrate` make a new one",
             value=url,
         )
+
+
+async def job(engine: Engine, job_id: str) -> JobRecord:
+    """Read one job."""
+    record = await engine.inspector.job(job_id)
+    if record is None:
+        raise unknown(job_id)
+    return record
 
 
 async def change(engine: Engine, ids: Sequence[str], verb: Change) -> list[Changed]:

@@ -30,6 +30,5 @@ async def _explain(url: str | None, job_id: str) -> Explanation:
     async with store.opened(url) as engine:
         found = await engine.inspector.explain(job_id)
     if found is None:
-        unknown(job_id)
-        raise AssertionError
+        raise unknown(job_id)
     return found

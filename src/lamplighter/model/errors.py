@@ -141,6 +141,12 @@ class ResultTimeout(LamplighterError, TimeoutError):
     code = "result-timeout"
 
 
+class ResultOmitted(LamplighterError, LookupError):
+    """The job succeeded, but what it returned could not be kept."""
+
+    code = "result-omitted"
+
+
 class JobFailed(LamplighterError):
     """The job whose result was asked for ended without succeeding."""
 

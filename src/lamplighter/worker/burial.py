@@ -51,7 +51,7 @@ class Burial:
 
     async def bury(self, child: ChildProcess) -> Counts:
         """Settle everything a dead child held."""
-        known = _by_fence(child)
+        known = child.ledger.by_fence()
         claims = await self._repeat(lambda: self._engine.jobs.claims_of(child.worker))
         started = sum(_was_started(known, claim) for claim in claims)
         await self._settle(child, [(claim, self._outcome(child, known, claim)) for claim in claims])
@@ -64,7 +64,7 @@ class Burial:
             child.lose([entry.number for entry in child.ledger.unstarted()])
             claims = await self._engine.jobs.claims_of(child.worker)
             # What is in the ledger now was started before, or claimed while we asked.
-            kept = _by_fence(child)
+            kept = child.ledger.by_fence()
             unstarted = [claim for claim in claims if (claim.job.id, claim.fence) not in kept]
             await self._settle(child, [(claim, Released()) for claim in unstarted])
             return len(unstarted)
@@ -119,10 +119,6 @@ class Burial:
                     raise
             await runtime.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
-
-
-def _by_fence(child: ChildProcess) -> dict[tuple[str, Fence], Entry]:
-    return {(entry.id, entry.fence): entry for entry in child.ledger.entries.values()}
 
 
 def _was_started(known: dict[tuple[str, Fence], Entry], claim: Claim) -> bool:

@@ -37,6 +37,7 @@ from lamplighter.worker.link import (
     Drain,
     Ended,
     Finished,
+    Forsaken,
     FromSupervisor,
     Hello,
     Link,
@@ -58,10 +59,10 @@ UNWIND = 1.0
 WRITE = 5.0
 """Time that the last settlements get."""
 
-_FREQUENT = frozenset(
-    {events.JOB_CLAIMED, events.JOB_STARTED, events.JOB_SETTLED, events.STORE_CALL}
-)
+_FREQUENT = frozenset({events.JOB_CLAIMED, events.JOB_STARTED, events.JOB_SETTLED})
 """Told only when somebody asked for events; the others always are."""
+_OWN = frozenset({events.STORE_CALL})
+"""Never told: they concern this process alone."""
 
 
 class Child:
@@ -112,6 +113,7 @@ class Child:
             settings,
             on_settled=lambda numbers: self._link.say(Finished(numbers)),
             on_ended=lambda numbers: self._link.say(Ended(numbers)),
+            on_forsaken=lambda numbers: self._link.say(Forsaken(numbers)),
         )
         self._executor = Executor(
             settings=settings,
@@ -141,8 +143,8 @@ class Child:
         )
         self._claimer.start()
         await self._drain_at
-        await self._claimer.stop()
         self._executor.close()
+        await _within(self._claimer.stop(), self._left())
         await self._finish()
         beat.cancel()
         await self._settler.stop()
@@ -151,12 +153,15 @@ class Child:
 
     async def _finish(self) -> None:
         """Let handlers end within the grace, then tell them to, then write what there is."""
-        while self._executor.running and (left := self._deadline - runtime.boottime()) > 0:
+        while self._executor.running and (left := self._left()) > 0:
             # A second signal may shorten the time while we wait.
             await _within(self._executor.idle(), min(left, 0.1))
         self._executor.stop_all()
         await _within(self._executor.idle(), UNWIND)
         await _within(self._settler.emptied(), WRITE)
+
+    def _left(self) -> float:
+        return self._deadline - runtime.boottime()
 
     # ── between the parts ────────────────────────────────────────────────────────────────────
 
@@ -199,7 +204,7 @@ class Child:
                     self._drain_at.set_result(None)
 
     def _tell(self, name: str, fields: Mapping[str, Any]) -> None:
-        if self._wants_events or name not in _FREQUENT:
+        if name not in _OWN and (self._wants_events or name not in _FREQUENT):
             self._link.say(Told(name, dict(fields)))
 
     async def _break(self, error: Exception) -> None:

@@ -35,6 +35,9 @@ class Ledger:
     """The claims of one child, by the child's own number for each."""
 
     entries: dict[int, Entry] = field(default_factory=dict[int, Entry])
+    forsaken: list[Entry] = field(default_factory=list[Entry])
+    """Started claims whose lease we let run out. Nobody knows their end; whoever buries the
+    child must not take them for claims that were never started."""
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -67,6 +70,15 @@ class Ledger:
         """Forget claims; gives those that were known."""
         found = (self.entries.pop(number, None) for number in numbers)
         return [entry for entry in found if entry is not None]
+
+    def forsake(self, numbers: Iterable[int]) -> None:
+        """Keep these leases no longer, but remember which of them were started."""
+        self.forsaken += [entry for entry in self.drop(numbers) if entry.started]
+
+    def by_fence(self) -> dict[tuple[str, Fence], Entry]:
+        """Everything known, by job and fence, as the store names claims."""
+        known = (*self.forsaken, *self.entries.values())
+        return {(entry.id, entry.fence): entry for entry in known}
 
     def renewed(self, numbers: Iterable[int], sent_at: float) -> None:
         """Note leases that the store has extended."""

@@ -74,6 +74,12 @@ class Finished(Message, frozen=True):
     numbers: list[int]
 
 
+class Forsaken(Message, frozen=True):
+    """I ran these but cannot write what they came to: keep their leases no longer."""
+
+    numbers: list[int]
+
+
 class Tick(Message, frozen=True):
     """My loop turns."""
 
@@ -93,7 +99,7 @@ class Told(Message, frozen=True):
     fields: dict[str, Any]
 
 
-FromChild = Hello | Broken | Claimed | Started | Ended | Finished | Tick | Resync | Told
+FromChild = Hello | Broken | Claimed | Started | Ended | Finished | Forsaken | Tick | Resync | Told
 
 # ── the supervisor says ──────────────────────────────────────────────────────────────────────
 

@@ -23,6 +23,7 @@ from lamplighter.worker.link import (
     Drain,
     Ended,
     Finished,
+    Forsaken,
     FromChild,
     Hello,
     Link,
@@ -160,7 +161,7 @@ class ChildProcess:
     def lose(self, numbers: list[int]) -> None:
         """Take claims away from it."""
         if numbers:
-            self.ledger.drop(numbers)
+            self.ledger.forsake(numbers)
             self.say(Lost(numbers))
 
     def _hear(self, message: FromChild) -> None:
@@ -174,6 +175,8 @@ class ChildProcess:
                 self.ledger.drop(numbers)
             case Ended(numbers):
                 self.ledger.ended(numbers)
+            case Forsaken(numbers):
+                self.ledger.forsake(numbers)
             case Tick():
                 pass
             case Told():

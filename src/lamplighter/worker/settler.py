@@ -41,6 +41,7 @@ class Settler(Service):
         *,
         on_settled: Callable[[list[int]], None],
         on_ended: Callable[[list[int]], None],
+        on_forsaken: Callable[[list[int]], None],
     ) -> None:
         super().__init__()
         self.tells = False
@@ -51,6 +52,7 @@ class Settler(Service):
         self._limit = min(BATCH, engine.capabilities.max_batch)
         self._on_settled = on_settled
         self._on_ended = on_ended
+        self._on_forsaken = on_forsaken
         self._pending: dict[int, tuple[Run, Settlement]] = {}
         self._batch: dict[int, tuple[Run, Settlement]] = {}
         self._reported: set[int] = set()
@@ -85,17 +87,22 @@ class Settler(Service):
             await self._wait()
             return 0.0
         self._batch = self._take()
-        try:
-            await self._tell(await self._write())
-        finally:
-            numbers = list(self._batch)
-            self._batch = {}
-            self._lost.clear()
-            self._reported.difference_update(numbers)
-            self._on_settled(numbers)
-            if not self._pending and self._empty is not None and not self._empty.done():
-                self._empty.set_result(None)
+        written = await self._write()
+        self._report_written(written)
+        await self._tell(written)
         return 0.0
+
+    def _report_written(self, written: Sequence[tuple[Run, Settlement, Settled]]) -> None:
+        numbers = [run.number for run, _, _ in written]
+        self._on_settled(numbers)
+        unwritten = self._batch.keys() - set(numbers)
+        if unwritten:
+            self._on_forsaken(sorted(unwritten))
+        self._reported.difference_update(self._batch)
+        self._batch = {}
+        self._lost.clear()
+        if not self._pending and self._empty is not None and not self._empty.done():
+            self._empty.set_result(None)
 
     async def emptied(self) -> None:
         """Wait until everything that has ended is written."""
@@ -134,6 +141,8 @@ class Settler(Service):
         pause = _FIRST_PAUSE
         while True:
             batch = [pair for n, pair in self._batch.items() if n not in self._lost]
+            if not batch:
+                return []
             try:
                 settled = await self._engine.jobs.settle([pair[1] for pair in batch])
                 return [(*pair, answer) for pair, answer in zip(batch, settled, strict=True)]
@@ -142,9 +151,11 @@ class Settler(Service):
             except Exception as error:  # noqa: BLE001 - find what cannot be written
                 events.emit(events.SERVICE_ERROR, service=self.name, error=error, expected=False)
                 if len(batch) <= 1:
-                    # Its lease is not kept any more: the job comes back by rescue.
+                    # Its lease will not be kept any more: the job comes back by rescue.
                     return []
                 return await self._write_singly(batch)
+            if self._stopped.is_set():
+                return []
             self.report_slow()
             await runtime.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)

@@ -151,20 +151,30 @@ class Supervisor:
             child = ChildProcess(f"{self.id}/c{self._born}", self._plan, self._hooks)
             self._born += 1
             self.children.append(child)
-            await child.start()
-            if self._draining:
-                child.kill()
-            status = await child.died()
+            status = await self._live(child)
             bury = self._bury(burial, child, status)
             self._burials.append(runtime.spawn(bury, name="bury", on_crash=_complain))
             self._count_failure(child, status)
             await self._rest_after(child)
 
+    async def _live(self, child: ChildProcess) -> int:
+        try:
+            await child.start()
+        except OSError as error:
+            # No room for another process, or no memory: as good as a child that died at once.
+            child.broken = Broken("error", f"no child process can be started: {error}", "")
+            return -1
+        if self._draining:
+            child.kill()
+        return await child.died()
+
     async def _bury(self, burial: Burial, child: ChildProcess, status: int) -> None:
-        counts = await burial.bury(child) if child.ready else Counts(0, 0)
-        self.children.remove(child)
-        current = asyncio.current_task()
-        self._burials = [task for task in self._burials if task is not current]
+        try:
+            counts = await burial.bury(child) if child.ready else Counts(0, 0)
+        finally:
+            self.children.remove(child)
+            current = asyncio.current_task()
+            self._burials = [task for task in self._burials if task is not current]
         if not child.draining or status != 0:
             events.emit(
                 events.CHILD_DIED,

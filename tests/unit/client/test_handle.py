@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from lamplighter import JobFailed, ResultTimeout, Status, UnknownJob, WrongState
+from lamplighter import JobFailed, ResultTimeout, Status, UnknownJob, ResultOmitted
 from lamplighter.model.errors import InvalidTime
 from lamplighter.model.job import ErrorInfo
 from lamplighter.model.outcome import Failed, Rejected, Succeeded
@@ -43,7 +43,7 @@ async def test_a_result_that_was_not_kept_is_said_and_not_made_up(charge, finish
     handle = await charge.submit("o-1")
     await finish(Succeeded(None, "the result was not kept: it has 70,002 bytes as JSON"))
 
-    with pytest.raises(WrongState, match="succeeded, but the result was not kept"):
+    with pytest.raises(ResultOmitted, match="succeeded, but the result was not kept"):
         await handle.result(timeout=5)
 
 
@@ -121,9 +121,9 @@ async def test_what_has_ended_cannot_be_cancelled_or_held(charge, finish):
     handle = await charge.submit("o-1")
     await finish(Succeeded())
 
-    with pytest.raises(WrongState, match=r"cannot cancel job .*: it is succeeded"):
+    with pytest.raises(ResultOmitted, match=r"cannot cancel job .*: it is succeeded"):
         await handle.cancel()
-    with pytest.raises(WrongState, match="cannot hold"):
+    with pytest.raises(ResultOmitted, match="cannot hold"):
         await handle.hold()
 
 

@@ -1,5 +1,5 @@
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -76,9 +76,9 @@ async def test_a_delayed_job_is_scheduled(charge):
 
 
 async def test_run_at_is_an_instant(charge):
-    in_paris = NOON.astimezone(datetime.now(UTC).astimezone().tzinfo)
+    in_tokyo = NOON.astimezone(timezone(timedelta(hours=9)))
 
-    for run_at in (NOON, in_paris):
+    for run_at in (NOON, in_tokyo):
         record = await (await charge.options(run_at=run_at).submit("o-1")).record()
         assert record.job.due_at_ms == int(NOON.timestamp() * 1000)
 
@@ -119,6 +119,18 @@ async def test_the_same_key_and_body_give_the_same_job(charge, stored):
     assert again.answer is SubmitAnswer.ALREADY
     assert again.existing
     assert await stored() == 1
+
+
+async def test_equal_policies_and_instants_are_the_same_body(charge):
+    def keyed(run_at: datetime):
+        return charge.options(
+            idempotency_key="k", retry=Retry(fixed=1), run_at=run_at, metadata={"a": 1}
+        )
+
+    first = await keyed(NOON).submit("o-1")
+    again = await keyed(NOON.astimezone(timezone(timedelta(hours=9)))).submit("o-1")
+
+    assert again.id == first.id
 
 
 async def test_the_order_of_keys_in_a_dict_is_not_another_body(take_anything):

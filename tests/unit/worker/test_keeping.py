@@ -280,6 +280,22 @@ async def test_a_job_to_be_run_at_most_once_is_dead_with_its_child(engine, child
     }
 
 
+async def test_a_started_job_whose_lease_was_given_up_is_not_taken_for_unstarted(
+    clock, engine, child, burial, watch
+):
+    child.claims(0, 1)
+    child.starts(0)
+    clock.seconds += 29
+    child._hear(Tick(0))
+    await watch.step()
+    assert child.heard(Lost) == [[0, 1]]
+    engine.jobs.claims = [make_claim(n) for n in range(2)]
+
+    await burial.bury(child)
+
+    assert engine.jobs.outcomes() == {f"{0:026d}": "abandoned", f"{1:026d}": "released"}
+
+
 async def test_a_burial_waits_for_the_store(engine, child, burial):
     engine.jobs.failures = [StoreBusy("busy", hint=""), StoreBusy("busy", hint="")]
     engine.jobs.claims = [make_claim(0)]

@@ -28,11 +28,13 @@ class Bench:
         self.jobs = self.engine.jobs
         self.settled: list[list[int]] = []
         self.ended: list[list[int]] = []
+        self.forsaken: list[list[int]] = []
         self.settler = Settler(
             self.engine,
             Settings(**settings),
             on_settled=self.settled.append,
             on_ended=self.ended.append,
+            on_forsaken=self.forsaken.append,
         )
         self.settler.start()
 
@@ -87,7 +89,8 @@ async def test_a_claim_lost_while_the_store_is_away_is_not_written(bench):
     await bench.settler.emptied()
 
     assert list(bench.jobs.outcomes()) == [f"{1:026d}"]
-    assert bench.settled == [[0, 1]]
+    assert bench.settled == [[1]]
+    assert bench.forsaken == [[0]]
 
 
 async def test_one_that_cannot_be_written_does_not_hold_up_the_others(bench):
@@ -99,7 +102,8 @@ async def test_one_that_cannot_be_written_does_not_hold_up_the_others(bench):
     await bench.settler.emptied()
 
     assert sorted(bench.jobs.outcomes()) == [f"{1:026d}", f"{2:026d}"]
-    assert bench.settled == [[0, 1, 2]]
+    assert bench.settled == [[1, 2]]
+    assert bench.forsaken == [[0]]
 
 
 async def test_a_lost_lease_is_told(bench):

@@ -53,7 +53,7 @@ class Reader:
         if self._closed:
             return
         self._closed = True
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
+        self._thread.shutdown()
         self._connection.close()
 
     def _read(self, work: Callable[[Transaction], T]) -> T:

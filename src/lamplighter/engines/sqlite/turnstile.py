@@ -8,8 +8,10 @@ first takes `next`, then `write`, and lets go of `next` only when it has `write`
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import weakref
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ class Turnstile:
         except OSError:
             os.close(self._next)
             raise
+        _open.add(self)
 
     def enter(self) -> None:
         """Wait for the right to write."""
@@ -42,5 +45,23 @@ class Turnstile:
 
     def close(self) -> None:
         """Close the side files."""
+        _open.discard(self)
         os.close(self._next)
         os.close(self._write)
+
+
+_open: weakref.WeakSet[Turnstile] = weakref.WeakSet()
+
+
+def _forget_after_fork() -> None:
+    """Close what a forked child inherited.
+
+    A file lock belongs to the open file, not to the process: a child that kept it open would hold
+    its dead parent's lock for ever.
+    """
+    for turnstile in list(_open):
+        with contextlib.suppress(OSError):
+            turnstile.close()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)

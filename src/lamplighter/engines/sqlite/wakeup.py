@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamplighter import runtime
+from lamplighter.model.errors import StoreClosed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -54,6 +55,11 @@ class SqliteWakeup:
 
     async def wait(self, topics: Sequence[str], timeout: float) -> bool:
         """Wait for news of these topics."""
+        if self._closed:
+            raise StoreClosed(
+                "the store was closed while somebody waited for its news",
+                hint="close it after the last user has ended",
+            )
         ear = self._ear()
         if ear is None:
             return await self._poll(timeout)

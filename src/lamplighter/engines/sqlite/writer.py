@@ -66,6 +66,7 @@ class Writer:
         self._checkpointer = _Checkpointer(path, clock_ms)
         self._thread = threading.Thread(target=self._serve, name="lamplighter-writer", daemon=True)
         self._closed = False
+        self._ended: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
         self._thread.start()
 
     async def run(self, work: Callable[[Transaction], T]) -> T:
@@ -99,8 +100,12 @@ class Writer:
         if self._closed:
             return
         self._closed = True
+        loop = asyncio.get_running_loop()
+        # Not through the loop's executor: it is gone already when the interpreter ends.
+        self._ended = (loop, loop.create_future())
         self._calls.put(None)
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        await self._ended[1]
+        self._thread.join()
         self._checkpointer.close()
         self._connection.close()
         self._turnstile.close()
@@ -128,6 +133,10 @@ class Writer:
                 commits += 1
                 if commits % _CHECKPOINT_EVERY == 0:
                     self._checkpointer.look()
+        if self._ended is not None:
+            loop, future = self._ended
+            with contextlib.suppress(RuntimeError):  # the loop has been closed
+                loop.call_soon_threadsafe(_finish, future)
 
     def _write(self, group: list[_Call]) -> list[Answer]:
         self._turnstile.enter()
@@ -192,6 +201,11 @@ class Writer:
         for loop, mine in loops.items():
             with contextlib.suppress(RuntimeError):  # the caller's loop has been closed
                 loop.call_soon_threadsafe(_resolve, mine)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _resolve(answers: list[Answer]) -> None:

@@ -5,10 +5,12 @@ An engine is bound by two lines of `conftest.py` and two of a test module::
     pytest.register_assert_rewrite("lamplighter.port.conformance")
     from lamplighter.port.conformance.plugin import *
 
-    @pytest.fixture
-    def fresh_store(tmp_path): ...      # a function that gives the address of a new, empty store
 
-    globals().update(every_test())      # in the test module
+    @pytest.fixture
+    def fresh_store(tmp_path): ...  # a function that gives the address of a new, empty store
+
+
+    globals().update(every_test())  # in the test module
 
 The suite is asynchronous: pytest-asyncio has to run in its auto mode.
 """

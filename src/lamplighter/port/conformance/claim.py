@@ -190,9 +190,7 @@ async def test_a_hold_leaves_the_others_alone(engine: Engine, what: str) -> None
 
     taken = await claim(engine, 10, "still", "free", types=("still", "free"))
 
-    expected = {
-        job.id for job in others if getattr(job, what) != "still"
-    }
+    expected = {job.id for job in others if getattr(job, what) != "still"}
     assert {one.job.id for one in taken} == expected
 
 

@@ -64,8 +64,9 @@ async def test_joining_publishes_the_types_a_worker_knows(engine: Engine) -> Non
 async def test_two_versions_of_a_type_are_two_rows(engine: Engine) -> None:
     newer = TypeInfo(name="mail", schema="{}", hash="h2", queue="letters")
     await engine.membership.join(worker("w1", MAIL))
-    await engine.membership.join(worker("w2", newer, TypeInfo(
-        name="archive", schema="{}", hash="h3", queue="default")))
+    await engine.membership.join(
+        worker("w2", newer, TypeInfo(name="archive", schema="{}", hash="h3", queue="default"))
+    )
 
     rows = await engine.inspector.types()
 

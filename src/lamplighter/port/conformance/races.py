@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -282,7 +282,7 @@ async def _start(url: str, connector: str, worker: str) -> Process:
     return process
 
 
-async def _contend(process: Process) -> list[dict[str, list[list[object]]]]:
+async def _contend(process: Process) -> list[dict[str, list[Any]]]:
     """Let it run to its end; gives the lines it printed."""
     output, _ = await process.communicate(b"go\n")
     assert process.returncode == 0

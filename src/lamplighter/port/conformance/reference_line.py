@@ -115,9 +115,7 @@ class Lines:
 
     # ── who is next ──────────────────────────────────────────────────────────────────────────
 
-    def next(
-        self, queue: str, request: ClaimRequest, rows: Iterable[Row], now: int
-    ) -> Row | None:
+    def next(self, queue: str, request: ClaimRequest, rows: Iterable[Row], now: int) -> Row | None:
         """Give the job that is next in a queue."""
         heads = {
             turn: head

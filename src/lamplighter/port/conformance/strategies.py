@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from lamplighter.model.ids import compose
 from lamplighter.model.job import Delivery, ErrorInfo, IdempotencyKey, Level, NewJob
 from lamplighter.model.outcome import (
-    Abandoned,
     AbandonCause,
+    Abandoned,
     Cancelled,
     Failed,
     Held,
@@ -176,7 +176,5 @@ _flag: st.SearchStrategy[bool | None] = st.sampled_from([None, False, False, Tru
 queue_settings = st.builds(
     QueueSettings, max_wait_ms=st.sampled_from([None, 1_000, 60_000]), held=_flag
 )
-tenant_settings = st.builds(
-    TenantSettings, weight=st.sampled_from([None, 1, 3, 1_000]), held=_flag
-)
+tenant_settings = st.builds(TenantSettings, weight=st.sampled_from([None, 1, 3, 1_000]), held=_flag)
 type_settings = st.builds(TypeSettings, held=_flag)

@@ -87,6 +87,8 @@ async def test_a_wait_can_be_cancelled(engine: Engine) -> None:
     await engine.wakeup.wait([queue_topic("other")], SOON)
     waiting.cancel()
 
-    assert isinstance((await asyncio.gather(waiting, return_exceptions=True))[0], asyncio.CancelledError)
+    assert isinstance(
+        (await asyncio.gather(waiting, return_exceptions=True))[0], asyncio.CancelledError
+    )
     await engine.wakeup.notify(queue_topic("default"))
     assert await engine.wakeup.wait([queue_topic("default")], LONG)

@@ -1,0 +1,178 @@
+"""Events as people read them: one line each, terse, with the words they know from the states."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from lamplighter import runtime
+from lamplighter.cli.output import STYLES, clock, first_line, instant, printable, span
+from lamplighter.observability import events
+
+Fields = Mapping[str, Any]
+
+_WORD = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One event, put into words."""
+
+    at_ms: int
+    word: str
+    text: str
+    style: str = ""
+    failure: bool = False
+    """Whether it belongs among the failures."""
+
+    def __str__(self) -> str:
+        return f"{clock(self.at_ms)} {self.word:<{_WORD}} {self.text}"
+
+
+class Feed:
+    """Puts events into words. ``speed`` turns shortened delays back into the program's own."""
+
+    def __init__(self, speed: float = 1.0) -> None:
+        self._speed = speed
+
+    def line(self, name: str, fields: Fields) -> Line | None:
+        """Give the line of an event, or None for events that would only be noise."""
+        if name == events.JOB_SETTLED:
+            return self._settled(fields)
+        write = _WRITERS.get(name)
+        return None if write is None else _line(*write(fields))
+
+    def _settled(self, fields: Fields) -> Line:
+        outcome, state = str(fields.get("outcome")), str(fields.get("state"))
+        word = _word(outcome, state)
+        about = [f"tenant={fields['tenant']}", f"attempt={fields.get('attempt', 1)}"]
+        if word in {"retrying", "snoozed", "abandoned"}:
+            about.append(f"again in {span(self._own_time(fields.get('delay_ms', 0)))}")
+        elif fields.get("seconds"):
+            about.append(span(fields["seconds"]))
+        cause = fields.get("error") or fields.get("reason")
+        if word != "succeeded" and cause:
+            about.append(f"· {first_line(str(cause))}")
+        text = f"{fields['type']}  {fields['job_id']}  {' '.join(about)}"
+        style = STYLES.get(word, "magenta")
+        return _line(word, text, style, failure=word in {"retrying", "dead"})
+
+    def _own_time(self, delay_ms: int) -> float:
+        """Turn a delay back into seconds of the program's time.
+
+        Milliseconds were cut off when it was divided: the roundest of the possible times is meant.
+        """
+        least, most = delay_ms * self._speed / 1000, (delay_ms + 1) * self._speed / 1000
+        if self._speed == 1:
+            return least
+        rounded = (-(-least // unit) * unit for unit in (3600, 60, 1))
+        return next((seconds for seconds in rounded if seconds <= most), least)
+
+
+def _word(outcome: str, state: str) -> str:
+    if state != "waiting":
+        return state
+    return "retrying" if outcome in {"failed", "timed_out"} else outcome
+
+
+def _line(word: str, text: str, style: str = "", *, failure: bool = False) -> Line:
+    return Line(runtime.now_ms(), word, printable(text), style, failure)
+
+
+def _submitted(fields: Fields) -> tuple[str, str, str]:
+    created, total = fields.get("created", 0), fields.get("count", 0)
+    again = f", {total - created} known before" if created != total else ""
+    return "submitted", f"{created} {'job' if created == 1 else 'jobs'}{again}", "cyan"
+
+
+def _cancelled(fields: Fields) -> tuple[str, str, str]:
+    return "cancel", f"{fields.get('job_id')}  {fields.get('answer')}", "magenta"
+
+
+def _rescued(fields: Fields) -> tuple[str, str, str]:
+    return "rescued", f"{fields.get('count')} jobs of workers that vanished", "yellow"
+
+
+def _lease_lost(fields: Fields) -> tuple[str, str, str]:
+    return "lost", f"{fields.get('job_id')}  belongs to another worker now", "red"
+
+
+def _worker_started(fields: Fields) -> tuple[str, str, str]:
+    return "worker", f"{fields.get('worker')} serves {', '.join(fields.get('queues', ()))}", "dim"
+
+
+def _worker_stopped(fields: Fields) -> tuple[str, str, str]:
+    return "stopped", f"{fields.get('worker')}", "dim"
+
+
+def _child_started(fields: Fields) -> tuple[str, str, str]:
+    return "child", f"pid {fields.get('pid')} is ready", "dim"
+
+
+def _child_died(fields: Fields) -> tuple[str, str, str]:
+    left = f"{fields.get('started')} running and {fields.get('unstarted')} waiting jobs given back"
+    why = f" · {first_line(str(fields['error']))}" if fields.get("error") else ""
+    text = f"pid {fields.get('pid')} ended with status {fields.get('status')}, {left}{why}"
+    return "child died", text, "bold red"
+
+
+def _silent(fields: Fields) -> tuple[str, str, str]:
+    return "silent", f"{fields.get('worker')} for {span(fields.get('seconds', 0))}", "yellow"
+
+
+def _service_error(fields: Fields) -> tuple[str, str, str]:
+    return "trouble", f"{fields.get('service')}: {first_line(str(fields.get('error')))}", "red"
+
+
+def _pruned(fields: Fields) -> tuple[str, str, str]:
+    return "pruned", f"{fields.get('jobs')} jobs past their retention", "dim"
+
+
+def _jumped(fields: Fields) -> tuple[str, str, str]:
+    return "clock", f"the store's clock jumped by {span(abs(fields.get('seconds', 0)))}", "yellow"
+
+
+_WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
+    events.JOB_SUBMITTED: _submitted,
+    events.JOB_CANCELLED: _cancelled,
+    events.JOB_RESCUED: _rescued,
+    events.LEASE_LOST: _lease_lost,
+    events.WORKER_STARTED: _worker_started,
+    events.WORKER_STOPPED: _worker_stopped,
+    events.CHILD_STARTED: _child_started,
+    events.CHILD_DIED: _child_died,
+    events.LOOP_SILENT: _silent,
+    events.SERVICE_ERROR: _service_error,
+    events.PRUNED: _pruned,
+    events.CLOCK_JUMPED: _jumped,
+}
+
+
+class Printer:
+    """Prints events as they come: a line each, or a JSON object each."""
+
+    def __init__(self, *, speed: float = 1.0, as_json: bool = False) -> None:
+        self._feed = Feed(speed)
+        self._as_json = as_json
+
+    def on_event(self, name: str, fields: Fields) -> None:
+        """Print one event, if it is worth a line."""
+        line = self._feed.line(name, fields)
+        if line is None:
+            return
+        if self._as_json:
+            document = {"at": instant(line.at_ms), "event": name, **fields}
+            click.echo(json.dumps(document, ensure_ascii=False, default=str))
+        else:
+            word = click.style(f"{line.word:<{_WORD}}", **_click_style(line.style))
+            click.echo(f"{clock(line.at_ms)} {word} {line.text}")
+
+
+def _click_style(style: str) -> dict[str, Any]:
+    words = style.split()
+    colour = next((word for word in words if word not in {"bold", "dim"}), None)
+    return {"fg": colour, "bold": "bold" in words or None, "dim": "dim" in words or None}

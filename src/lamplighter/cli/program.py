@@ -1,0 +1,46 @@
+"""The program named by MODULE:APP, with the settings the command line gives it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from lamplighter import config
+from lamplighter.app import App
+from lamplighter.config import Settings
+from lamplighter.model.errors import InvalidApp
+from lamplighter.model.names import shown
+from lamplighter.worker.load import load, load_registry
+
+
+def load_app(spec: str) -> App:
+    """Import the app that ``spec`` names."""
+    found = load(spec)
+    if isinstance(found, App):
+        return found
+    raise InvalidApp(
+        f"{shown(spec)} is a {type(found).__name__}, not an App",
+        hint="name the object made by `App(…)`, on which `@app.job` is used",
+        value=spec,
+    )
+
+
+def load_worker_app(spec: str, **given: object) -> App:
+    """Import an app that has something to run, and give it the settings that were typed.
+
+    They also go into the environment: the worker's children import the program anew, and what
+    its handlers submit belongs into the same store, at the same speed.
+    """
+    chosen = {name: value for name, value in given.items() if value is not None}
+    checked = config.load(None, **chosen)
+    for name in chosen:
+        os.environ[config.PREFIX + name.upper()] = str(getattr(checked, name))
+    app = load_app(spec)
+    load_registry(spec)
+    app.configure(_over(app.settings, checked, chosen))
+    return app
+
+
+def _over(settings: Settings, checked: Settings, chosen: dict[str, object]) -> Settings:
+    typed = {name: getattr(checked, name) for name in chosen}
+    return dataclasses.replace(settings, **typed)

@@ -1,0 +1,71 @@
+"""`lamplighter worker`: run a program's jobs, until told to stop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from lamplighter import coordinator
+from lamplighter.cli import reading, store
+from lamplighter.cli.feed import Printer
+from lamplighter.cli.program import load_worker_app
+from lamplighter.config import Settings
+from lamplighter.observability import events
+from lamplighter.worker import queues as queue_list
+from lamplighter.worker.supervisor import Supervisor, no_services, run_until_signalled
+
+
+@click.command()
+@click.argument("spec", metavar="MODULE:APP")
+@click.option("--queues", metavar="LIST", help="`a,b`: a before b; `a=3,b=1`: by weight.")
+@click.option("--children", type=int, help="Child processes.  [default: cores, at most 4]")
+@click.option("--slots", type=int, help="Jobs that one child runs at once.  [default: 50]")
+@click.option("--lease", metavar="DURATION", help="How long a claim holds unrenewed.")
+@click.option("--grace", metavar="DURATION", help="Time for running jobs after SIGTERM.")
+@click.option("--no-coordinator", is_flag=True, help="Leave rescue and retention to others.")
+@click.option("-v", "--verbose", is_flag=True, help="Print a line for every job.")
+@store.store_options
+def worker(
+    *,
+    spec: str,
+    queues: str | None,
+    children: int | None,
+    slots: int | None,
+    lease: str | None,
+    grace: str | None,
+    url: str | None,
+    no_coordinator: bool,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Run the jobs of a program until SIGTERM or Ctrl-C.
+
+    The first signal lets running jobs finish within the grace, a second one hurries. Events are
+    printed to stdout, a line each.
+    """
+    asked = None if queues is None else queue_list.parse(queues)
+    app = load_worker_app(
+        spec,
+        url=url,
+        children=children,
+        slots=slots,
+        lease=None if lease is None else reading.duration("the lease", lease),
+        grace=None if grace is None else reading.duration("the grace", grace),
+    )
+    printer = Printer(speed=app.settings.speed, as_json=as_json)
+    services = no_services if no_coordinator else coordinator.services
+    store.run(_work(spec, app.settings, printer, verbose=verbose, queues=asked, services=services))
+
+
+async def _work(
+    spec: str, settings: Settings, printer: Printer, *, verbose: bool, **parts: Any
+) -> None:
+    # Asking the supervisor for events makes every child tell of every job.
+    on_event = printer.on_event if verbose else None
+    stop_listening = None if verbose else events.listen(printer.on_event)
+    try:
+        await run_until_signalled(Supervisor(spec, settings, on_event=on_event, **parts))
+    finally:
+        if stop_listening is not None:
+            stop_listening()

@@ -1,0 +1,73 @@
+"""`python -m tests.faults --engine sqlite --minutes 2 --seed 7`: hurt, wait, judge, report."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.faults import mutants
+from tests.faults.driver import Late
+from tests.faults.report import summary
+from tests.faults.scenarios import busy, load, rescue, stopped
+from tests.faults.scenarios.stage import Verdict
+
+ENGINES = ("sqlite",)
+LEASE = 3.0
+SCENARIOS = ("stopped child", "stopped worker", "rescue", "busy", "load")
+
+
+def main() -> int:
+    chosen = _arguments()
+    folder = Path(tempfile.mkdtemp(prefix="lamplighter-faults-"))
+    if chosen.mutants:
+        survivors = mutants.hunt(folder, processes=True, say=print)
+        shutil.rmtree(folder)
+        return 1 if survivors else 0
+    seed = chosen.seed if chosen.seed is not None else str(time.time_ns())
+    print(f"engine {chosen.engine}, seed {seed}, files in {folder}", flush=True)
+    verdicts = [_play(name, folder, seed, chosen) for name in chosen.only or SCENARIOS]
+    print("\n" + summary(verdicts))
+    if any(verdict.violations for verdict in verdicts):
+        print(f"\nfailed: seed {seed}, the files are kept in {folder}", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Verdict:
+    place = folder / name.replace(" ", "-")
+    plan = load.Plan(lease=LEASE, seconds=chosen.minutes * 60, kills=chosen.kills)
+    scenes: dict[str, Callable[[], Verdict]] = {
+        "stopped child": lambda: stopped.run_child(place, LEASE),
+        "stopped worker": lambda: stopped.run_worker(place, LEASE),
+        "rescue": lambda: rescue.run(place, LEASE, rounds=3),
+        "busy": lambda: busy.run(place, LEASE),
+        "load": lambda: load.run(place, seed, plan),
+    }
+    print(f"playing: {name}", flush=True)
+    try:
+        return scenes[name]()
+    except Late as late:
+        verdict = Verdict(name, place)
+        verdict.blame("late", str(late))
+        return verdict
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--engine", choices=ENGINES, default="sqlite")
+    parser.add_argument("--minutes", type=float, default=2.0, help="length of the load scenario")
+    parser.add_argument("--kills", type=int, help="run it until so many kills instead")
+    parser.add_argument("--seed", help="repeats the random choices of an earlier run")
+    parser.add_argument("--only", action="append", choices=SCENARIOS, help="play only this")
+    parser.add_argument("--mutants", action="store_true", help="plant known bugs; all are caught")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""The summary that a run prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.faults.measures import percentile
+from tests.faults.scenarios.stage import Verdict
+
+SHOWN = 10
+
+
+def summary(verdicts: Sequence[Verdict], kills_beyond: int = 0) -> str:
+    """Say in a few lines what happened and whether everything held."""
+    lines = [_scenario(verdict) for verdict in verdicts]
+    kinds = sorted({kind for verdict in verdicts for kind in verdict.kills})
+    killed = {kind: sum(verdict.kills.get(kind, 0) for verdict in verdicts) for kind in kinds}
+    rescues = [seconds for verdict in verdicts for seconds in verdict.rescues]
+    lines += [
+        "",
+        f"kills                    {sum(killed.values())}"
+        + "".join(f", {kind} {count}" for kind, count in killed.items()),
+        f"jobs                     {sum(one.jobs for one in verdicts)}",
+        f"effects                  {sum(one.effects for one in verdicts)}",
+        f"plain effects repeated   {sum(one.duplicates for one in verdicts)}",
+        f"late writes refused      {sum(one.refused for one in verdicts)}",
+        f"overlapping runs         {sum(one.overlaps for one in verdicts)}, "
+        f"longest {max((one.longest_overlap for one in verdicts), default=0):.3f} s",
+        f"rescues                  {len(rescues)}, longest {max(rescues, default=0):.2f} s, "
+        f"p99 {percentile(rescues, 0.99):.2f} s",
+    ]
+    lines += [f"served while backlogged  {one.served}" for one in verdicts if one.served]
+    lines += ["", *_invariants(verdicts)]
+    return "\n".join(lines)
+
+
+def _scenario(verdict: Verdict) -> str:
+    words = f"{len(verdict.violations)} violations" if verdict.violations else "held"
+    return f"{verdict.name:24} {verdict.jobs:6} jobs, {sum(verdict.kills.values()):4} kills: {words}"
+
+
+def _invariants(verdicts: Sequence[Verdict]) -> list[str]:
+    names = sorted(
+        {name for verdict in verdicts for name in verdict.found},
+        key=lambda name: (not name.startswith("I"), len(name), name),
+    )
+    lines: list[str] = []
+    for name in names:
+        found = [one for verdict in verdicts for one in verdict.found.get(name, ())]
+        lines.append(f"{name:8} {'held' if not found else f'VIOLATED {len(found)} times'}")
+        lines += [f"         {one.job_id} {one.text}" for one in found[:SHOWN]]
+    return lines

@@ -1,0 +1,23 @@
+"""What the parts of a run agree on."""
+
+from __future__ import annotations
+
+from tests.faults.checker import Rules
+
+FOLDER = "LAMPLIGHTER_FAULTS_FOLDER"
+"""Name of the variable that tells processes where the run keeps its files."""
+
+WEIGHTS = {"light": 1, "middle": 3, "heavy": 6}
+RULES = Rules(
+    max_attempts={
+        "block": 5,
+        "doomed": 3,
+        "doze": 5,
+        "fair": 5,
+        "flaky": 5,
+        "grip": 5,
+        "nap": 5,
+        "spin": 5,
+    },
+    may_die=frozenset({"doomed"}),
+)

@@ -1,0 +1,138 @@
+"""Where a scenario plays: a fresh store with its auditor, a driver, and the verdict at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lamplighter.connect import connect
+from lamplighter.model.job import NewJob
+from lamplighter.port.conformance.builders import new_id
+from lamplighter.port.store import queue_topic
+from lamplighter.port.values import QueueSettings, TenantSettings
+from tests.faults import checker, history
+from tests.faults.audit import Auditor
+from tests.faults.checker import Rules, Violation
+from tests.faults.driver import Driver, wait_until
+from tests.faults.history import History
+from tests.faults.ledger import Ledger
+from tests.faults.measures import rescue_times
+from tests.faults.rules import RULES, WEIGHTS
+
+ENDLESS_MS = 86_400_000
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a scenario came to."""
+
+    name: str
+    folder: Path
+    found: dict[str, list[Violation]] = field(default_factory=dict)
+    kills: dict[str, int] = field(default_factory=dict)
+    jobs: int = 0
+    effects: int = 0
+    duplicates: int = 0
+    refused: int = 0
+    overlaps: int = 0
+    longest_overlap: float = 0.0
+    rescues: list[float] = field(default_factory=list)
+    """Seconds from the death of a worker until its jobs could be claimed again."""
+    served: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def violations(self) -> list[Violation]:
+        return [one for found in self.found.values() for one in found]
+
+    def blame(self, invariant: str, text: str, job_id: str = "-") -> None:
+        self.found.setdefault(invariant, []).append(Violation(invariant, job_id, text))
+
+
+class Stage:
+    """A store, its auditor and the processes on it."""
+
+    def __init__(self, name: str, folder: Path, *, source: Path | None = None) -> None:
+        folder.mkdir(parents=True)
+        self.name = name
+        self.folder = folder
+        self.driver = Driver(folder, source=source)
+        self.auditor = Auditor(folder / "jobs.db")
+        self.ledger = Ledger(folder / "effects")
+        asyncio.run(self._prepare())
+        self.auditor.install()
+
+    async def _prepare(self) -> None:
+        engine = connect(self.driver.url)
+        await engine.open()
+        for tenant, weight in WEIGHTS.items():
+            settings = TenantSettings(weight=weight)
+            await engine.settings.put_tenant(tenant, settings, by="faults", reason="weights")
+        # The turn of who waited longest is another promise; here only the weights shall count.
+        settings = QueueSettings(max_wait_ms=ENDLESS_MS)
+        await engine.settings.put_queue("fair", settings, by="faults", reason="weights only")
+        await engine.close()
+
+    def submit(
+        self,
+        type: str,
+        count: int = 1,
+        *,
+        tenant: str = "default",
+        queue: str = "default",
+        **arguments: Any,
+    ) -> list[str]:
+        """Submit jobs from here, written down like a client's."""
+        args = json.dumps(arguments).encode()
+        jobs = [
+            NewJob(id=new_id(), type=type, args=args, tenant=tenant, queue=queue)
+            for _ in range(count)
+        ]
+        asyncio.run(self._submit(jobs))
+        return [job.id for job in jobs]
+
+    async def _submit(self, jobs: Sequence[NewJob]) -> None:
+        journal = self.driver.journal
+        for job in jobs:
+            journal.write("submit_sent", job=job.id, type=job.type, tenant=job.tenant, key=None)
+        engine = connect(self.driver.url)
+        await engine.open()
+        for answer in await engine.jobs.submit(jobs):
+            journal.write("submit_answered", job=answer.id, answer=answer.answer, id=answer.id)
+        await engine.wakeup.notify(queue_topic(jobs[0].queue))
+        await engine.close()
+
+    def wait_for_the_end_of_all_jobs(self, seconds: float) -> None:
+        wait_until(lambda: self.auditor.unfinished() == 0, seconds, "the end of all jobs")
+
+    def history(self) -> History:
+        told = history.read(self.driver.journal_path)
+        self.auditor.read_into(told)
+        return told
+
+    def verdict(self, rules: Rules = RULES) -> Verdict:
+        """Read everything and judge it."""
+        told = self.history()
+        effects = self.ledger.count()
+        overlaps = checker.overlaps(told)
+        verdict = Verdict(
+            name=self.name,
+            folder=self.folder,
+            found=checker.check(told, rules),
+            kills=told.kills,
+            jobs=len(told.endings),
+            effects=effects.total(),
+            duplicates=sum(count - 1 for count in effects.values()),
+            refused=told.refused,
+            overlaps=len(overlaps),
+            longest_overlap=max((one.seconds for one in overlaps), default=0.0),
+            rescues=rescue_times(self.driver.journal_path, told.writes),
+        )
+        if rules.weights is not None:
+            verdict.served = checker.served_while_backlogged(
+                told.writes, rules.weights, rules.fair_queue
+            )
+        return verdict

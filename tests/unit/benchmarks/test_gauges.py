@@ -1,0 +1,59 @@
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from benchmarks.engines import ENGINES, fresh_store, working_folder
+from benchmarks.gauges import Gauge, Gauges
+from benchmarks.jobs import PAYLOAD, declare
+from lamplighter import App
+
+
+def test_the_driver_sees_what_a_child_counts(tmp_path):
+    gauges = Gauges(tmp_path)
+    assert gauges.pids() == []
+    gauge = Gauge(tmp_path)
+
+    gauge.count[0] += 3
+
+    assert gauges.pids() == [os.getpid()]
+    assert gauges.counts() == [3]
+    assert gauges.total() == 3
+
+
+def test_each_start_is_read_once(tmp_path):
+    gauge, gauges = Gauge(tmp_path), Gauges(tmp_path)
+    gauge.note_start(1)
+    gauge.note_start(2)
+
+    assert [start.number for start in gauges.new_starts()] == [1, 2]
+    gauge.note_start(3)
+    assert [start.number for start in gauges.new_starts()] == [3]
+    assert gauges.new_starts() == []
+
+
+def test_the_payload_is_a_hundred_bytes_in_the_store():
+    program = declare(App("sqlite:///unused.db"))
+
+    args = program.count.call(PAYLOAD).new.args
+
+    assert len(args) == 100
+    assert json.loads(args) == {"payload": PAYLOAD}
+
+
+def test_a_store_and_its_folder_are_gone_after_use(tmp_path):
+    for engine in ENGINES:
+        with fresh_store(engine, tmp_path) as store:
+            assert store.url.startswith(engine)
+            assert store.server_cpu_ns() >= 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stores_are_not_made_in_memory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("benchmarks.engines._file_system", lambda _folder: "tmpfs")
+
+    with working_folder(None) as folder:
+        assert folder.parent == Path.cwd() / "build"
+    assert not folder.exists()
