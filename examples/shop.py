@@ -12,20 +12,21 @@ terminal, in the same folder:
 import asyncio
 import itertools
 import random
+import secrets
 
 from lamplighter import App, Context, Retry
 from lamplighter.port.values import TenantSettings
 
 app = App()  # jobs live in lamplighter.db here, unless LAMPLIGHTER_URL says otherwise
 
-MINUTE, HOUR, DAY = 60, 3600, 24 * 3600
+MINUTE, HOUR = 60, 3600
 
 
 # ── What the shop does in the background ─────────────────────────────────────────────────────
 
 
 @app.job(queue="mail")
-async def send_confirmation(customer: str, order: int) -> str:
+async def send_confirmation(customer: str, order: str) -> str:
     """The simplest job there is: it runs as soon as a worker has a free hand."""
     await asyncio.sleep(random.uniform(0.01, 0.05))
     return f"Dear {customer}, thank you for order {order}!"
@@ -41,15 +42,20 @@ class CardNetworkDown(Exception):
     """The bank does not answer. It usually does, a little later."""
 
 
-@app.job(queue="payments", priority="high", timeout=30, retry=Retry(delays=[60, 300, 1800]))
-async def charge(ctx: Context, order: int, amount: int) -> str:
+@app.job(
+    queue="payments",
+    priority="high",
+    timeout=30,
+    retry=Retry(delays=[1 * MINUTE, 5 * MINUTE, 30 * MINUTE]),
+)
+async def charge(ctx: Context, order: str, euros: int) -> str:
     """A failed charge is tried again after 1 minute, 5 minutes and half an hour.
 
     The effect key is the same in every attempt, so the bank takes the money only once.
     """
-    if order % 3 == 0 and ctx.attempt < 4:
-        raise CardNetworkDown(f"no answer for order {order}, attempt {ctx.attempt}")
-    return f"{amount} € received, receipt {ctx.effect_key('charge')}"
+    if euros >= 100 and ctx.attempt < 4:
+        raise CardNetworkDown(f"no answer about {euros} € for order {order}")
+    return f"{euros} € received, receipt {ctx.effect_key('charge')}"
 
 
 @app.job(queue="billing")
@@ -81,21 +87,25 @@ async def open_the_shop(app: App) -> None:
         settings = TenantSettings(weight=weight)
         await store.settings.put_tenant(tenant, settings, by="examples.shop", reason="its plan")
 
-    for order in itertools.count(1):
-        customer = random.choice(CUSTOMERS)
-        await send_confirmation.submit(customer, order)
-        await charge.options(idempotency_key=f"order-{order}").submit(order, amount=19)
+    today = secrets.token_hex(3)
+    for number in itertools.count(1):
+        customer, order = random.choice(CUSTOMERS), f"{today}-{number}"
 
-        if order % 2 == 0:
+        # With a key, the same order submitted twice is charged once.
+        euros = 250 if number % 3 == 0 else 19
+        await charge.options(idempotency_key=order).submit(order, euros)
+        await send_confirmation.submit(customer, order)
+
+        if number % 2 == 0:
             cart = random.sample(GOODS, k=2)
             await remind_of_cart.options(delay=24 * HOUR, tags=["cart"]).submit(customer, cart)
-        if order % 5 == 0:
+        if number % 5 == 0:
             await app.submit_many(
-                write_invoice.options(tenant=tenant).call(number)
+                write_invoice.options(tenant=tenant).call(line)
                 for tenant in TENANTS
-                for number in range(10)
+                for line in range(1, 11)
             )
-        if order % 10 == 0:
-            await sync_old_warehouse.submit(shelf=f"B{order // 10}")
+        if number % 10 == 0:
+            await sync_old_warehouse.submit(shelf=f"B{number // 10}")
 
         await asyncio.sleep(0.5)

@@ -1,8 +1,10 @@
 """Processes that are killed or stand still."""
 
 import asyncio
+import contextlib
 import os
 import signal
+import sqlite3
 import time
 
 import pytest
@@ -153,3 +155,24 @@ async def test_a_stopped_child_starts_nothing_that_was_taken_from_it(world):
     assert all(len(world.runs.lines(job_id)) == 1 for job_id in rest)
     assert after.state is JobState.SUCCEEDED
     assert len(worker.child_pids()) == 1
+
+
+async def test_a_handler_is_stopped_before_a_lease_that_cannot_be_renewed_ends(world):
+    await world.worker(lease=1.0)
+    job_id = await world.submit("wait")
+    await world.runs.seen(job_id, "start")
+    path = world.url.removeprefix("sqlite:///")
+
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as intruder:
+        intruder.execute("BEGIN IMMEDIATE")
+        await world.runs.seen(job_id, "stopped")
+        held = await world.engine.inspector.job(job_id)
+        intruder.execute("ROLLBACK")
+    await world.runs.seen(job_id, "start", count=2)
+    world.runs.release()
+    record = await world.ended(job_id)
+
+    assert held.lease == 1
+    assert held.state is JobState.RUNNING
+    assert record.state is JobState.SUCCEEDED
+    assert record.lease == 2

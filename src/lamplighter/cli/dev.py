@@ -16,6 +16,7 @@ from lamplighter import coordinator, runtime
 from lamplighter.app import App, Story
 from lamplighter.cli import output, store
 from lamplighter.cli.board import Board, Facts
+from lamplighter.cli.capture import captured
 from lamplighter.cli.feed import Printer
 from lamplighter.cli.program import load_worker_app
 from lamplighter.config import Settings
@@ -211,11 +212,14 @@ class LiveView:
         """Take over the terminal."""
         from rich.live import Live
 
-        with Live(
-            self._board.draw(), console=output.console(), screen=True, auto_refresh=False
-        ) as live:
-            self._live = live
-            yield
+        with captured(lambda line: self._board.say("printed", line)) as terminal:
+            console = output.console(terminal)
+            with Live(self._board.draw(), console=console, screen=True, auto_refresh=False) as live:
+                self._live = live
+                try:
+                    yield
+                finally:
+                    self._live = None
         counts = self._board.facts.counts
         output.note(
             f"stopped: {counts.get('succeeded', 0)} succeeded, {counts.get('dead', 0)} dead; "

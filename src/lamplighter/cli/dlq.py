@@ -164,7 +164,7 @@ def purge(
     if not yes:
         number = len(store.run(_chosen(url, ids, which)))
         raise InvalidInput(
-            f"{number} dead letters would be removed for ever; nothing was done",
+            f"{output.letters(number)} would be removed for ever; nothing was done",
             hint="add --yes to remove them, or --dry-run to see which",
             value=number,
         )
@@ -194,7 +194,7 @@ def _foresee(
     print_jobs(records[:_EXAMPLES], empty="no dead letters match")
     if len(records) > _EXAMPLES:
         output.print_text(f"… and {len(records) - _EXAMPLES} more")
-    output.note(f"\n{len(records)} dead letters {what}; nothing was done")
+    output.note(f"\n{output.letters(len(records))} {what}; nothing was done")
 
 
 def _act(
@@ -216,7 +216,7 @@ def _act(
         output.print_json({"count": len(answers), "answers": dict(counts)})
         return
     word = "run again" if verb == "replay" else "removed"
-    output.print_text(f"{counts[ChangeAnswer.DONE.value]} dead letters {word}")
+    output.print_text(f"{output.letters(counts[ChangeAnswer.DONE.value])} {word}")
 
 
 # ── with the store ───────────────────────────────────────────────────────────────────────────

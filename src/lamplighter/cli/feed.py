@@ -56,7 +56,7 @@ class Feed:
             about.append(span(fields["seconds"]))
         cause = fields.get("error") or fields.get("reason")
         if word != "succeeded" and cause:
-            about.append(f"· {first_line(str(cause))}")
+            about.append(f"· {first_line(short_error(str(cause)))}")
         text = f"{fields['type']}  {fields['job_id']}  {' '.join(about)}"
         style = STYLES.get(word, "magenta")
         return _line(word, text, style, failure=word in {"retrying", "dead"})
@@ -71,6 +71,12 @@ class Feed:
             return least
         rounded = (-(-least // unit) * unit for unit in (3600, 60, 1))
         return next((seconds for seconds in rounded if seconds <= most), least)
+
+
+def short_error(text: str) -> str:
+    """Leave out the module of an error's type, which its traceback tells."""
+    kind, colon, message = text.partition(": ")
+    return f"{kind.rpartition('.')[2]}{colon}{message}" if " " not in kind else text
 
 
 def _word(outcome: str, state: str) -> str:

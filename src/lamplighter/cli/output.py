@@ -161,6 +161,11 @@ def hold(mark: Mark | None) -> Cell:
     return (f"{mark.by}: {mark.reason}" if mark.reason else mark.by), "magenta"
 
 
+def letters(number: int) -> str:
+    """Count dead letters."""
+    return "1 dead letter" if number == 1 else f"{number:,} dead letters"
+
+
 def count(number: int) -> str:
     """Write a count that is exact only up to a limit."""
     return f"≥ {number:,}" if number >= COUNT_LIMIT else f"{number:,}"

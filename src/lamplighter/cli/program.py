@@ -19,7 +19,7 @@ def load_app(spec: str) -> App:
     if isinstance(found, App):
         return found
     raise InvalidApp(
-        f"{shown(spec)} is a {type(found).__name__}, not an App",
+        f"{shown(spec)} is of type {type(found).__name__}, not an App",
         hint="name the object made by `App(…)`, on which `@app.job` is used",
         value=spec,
     )

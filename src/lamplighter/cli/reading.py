@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -88,12 +87,12 @@ def _duration(text: str) -> float | None:
 
 
 def arguments(texts: Sequence[str], schema: Mapping[str, Any]) -> dict[str, object]:
-    """Read a job's arguments: one JSON object, `-` for one on stdin, or name=value each.
+    """Read a job's arguments: one JSON object, or name=value each.
 
     The schema of the type, if known, says which values are text: `order=7` is then "7" and not 7.
     """
-    if len(texts) == 1 and (texts[0] == "-" or texts[0].lstrip().startswith("{")):
-        return _object(sys.stdin.read() if texts[0] == "-" else texts[0])
+    if len(texts) == 1 and texts[0].lstrip().startswith("{"):
+        return _object(texts[0])
     found: dict[str, object] = {}
     for text in texts:
         name, equals, value = text.partition("=")

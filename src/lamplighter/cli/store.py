@@ -72,7 +72,7 @@ async def opened(url: str | None, *, create: bool = False) -> AsyncGenerator[Eng
     """Open the store. A command that only looks does not make a new one."""
     settings = config.load(url=url)
     if not create:
-        _refuse_to_create(settings.url)
+        refuse_to_create(settings.url)
     engine = connect(settings.url, deadline=settings.store_deadline)
     await engine.open()
     try:
@@ -81,13 +81,14 @@ async def opened(url: str | None, *, create: bool = False) -> AsyncGenerator[Eng
         await engine.close()
 
 
-def _refuse_to_create(url: str) -> None:
+def refuse_to_create(url: str) -> None:
+    """Raise if the store would be a new one: there is nothing to see in it."""
     path = Path(url.removeprefix(_SQLITE))
     if url.startswith(_SQLITE) and path.parent.is_dir() and not os.path.lexists(path):
         raise StoreUnreachable(
             f"there is no store `{path}` yet",
-            hint="name another one with --url or LAMPLIGHTER_URL; `lamplighter dev`, `worker`, "
-            "`submit` and `migrate` make a new one",
+            hint="name another one with --url or LAMPLIGHTER_URL; `lamplighter dev`, `worker` "
+            "and `migrate` make a new one",
             value=url,
         )
 

@@ -69,7 +69,12 @@ def submit(
         "tags": tags or None,
         "timeout": None if timeout is None else reading.duration("the timeout", timeout),
     }
-    handle = store.run(_submit(_app(spec, url), type, arguments, options, force=force))
+    texts = (click.get_text_stream("stdin").read(),) if arguments == ("-",) else arguments
+    reading.arguments(texts, {})  # what cannot be read is told before the store is asked
+    app = _app(spec, url)
+    if spec is None and not force:
+        store.refuse_to_create(app.settings.url)
+    handle = store.run(_submit(app, type, texts, options, force=force))
     _print(handle, type, options["delay"], options["run_at"], as_json=as_json)
 
 

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from lamplighter import JobFailed, ResultTimeout, Status, UnknownJob, ResultOmitted
+from lamplighter import JobFailed, ResultOmitted, ResultTimeout, Status, UnknownJob, WrongState
 from lamplighter.model.errors import InvalidTime
 from lamplighter.model.job import ErrorInfo
 from lamplighter.model.outcome import Failed, Rejected, Succeeded
@@ -121,9 +121,9 @@ async def test_what_has_ended_cannot_be_cancelled_or_held(charge, finish):
     handle = await charge.submit("o-1")
     await finish(Succeeded())
 
-    with pytest.raises(ResultOmitted, match=r"cannot cancel job .*: it is succeeded"):
+    with pytest.raises(WrongState, match=r"cannot cancel job .*: it is succeeded"):
         await handle.cancel()
-    with pytest.raises(ResultOmitted, match="cannot hold"):
+    with pytest.raises(WrongState, match="cannot hold"):
         await handle.hold()
 
 

@@ -326,7 +326,7 @@ async def test_a_settle_that_was_refused_leaves_no_row_of_history(engine: Engine
 
 
 @pytest.mark.parametrize("state", [JobState.WAITING, JobState.SUCCEEDED])
-async def test_a_settled_job_carries_no_lease_and_no_worker(
+async def test_a_settled_job_belongs_to_no_worker_any_more(
     engine: Engine, clock: VirtualClock, state: JobState
 ) -> None:
     taken = await running(engine)
@@ -335,10 +335,12 @@ async def test_a_settled_job_carries_no_lease_and_no_worker(
     await settle_one(engine, outcome)
 
     found = await record(engine, taken.job.id)
-    assert (found.state, found.worker, found.expires_at_ms) == (state, None, None)
+    assert (found.state, found.expires_at_ms) == (state, None)
     clock.advance(seconds=3_600)
     assert await engine.jobs.rescue(10) == []
     assert await engine.jobs.claims_of(taken.worker) == []
+    (renewed,) = await engine.jobs.renew([Renewal(taken.job.id, taken.fence)], 30_000)
+    assert not renewed.held
 
 
 async def test_a_cancel_request_does_not_outlive_its_settle(engine: Engine) -> None:

@@ -334,7 +334,7 @@ def seen(record: JobRecord) -> dict[str, object]:
         facts |= {"nonce": record.nonce, "worker": record.worker, "handout": record.handout}
         facts |= {"claimed": record.claimed_at_ms, "expires": record.expires_at_ms}
     else:
-        facts |= {"expires": record.expires_at_ms, "worker": record.worker}
+        facts["expires"] = record.expires_at_ms
     if record.state not in {JobState.WAITING, JobState.RUNNING}:
         facts["finished"] = record.finished_at_ms
     return facts
@@ -359,7 +359,7 @@ def expected_of(row: Row, now: int) -> dict[str, object]:
         facts |= {"nonce": row.fence.nonce, "worker": row.worker, "handout": row.handout}
         facts |= {"claimed": row.claimed_at_ms, "expires": row.expires_at_ms}
     else:
-        facts |= {"expires": None, "worker": None}
+        facts["expires"] = None
     if row.state not in {JobState.WAITING, JobState.RUNNING}:
         facts["finished"] = row.finished_at_ms
     return facts

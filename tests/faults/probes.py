@@ -1,0 +1,186 @@
+"""Small deterministic stories on the engine itself, with a clock moved by hand.
+
+Each tells what a stale, hurried or late caller does, and gives the history for the checker. They
+are quick, and they meet the one moment that random kills meet seldom.
+
+Usage: python -m tests.faults.probes FOLDER [PROBE …]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from lamplighter.connect import connect
+from lamplighter.model.job import Claim, ErrorInfo
+from lamplighter.model.lifecycle import Settlement, settle
+from lamplighter.model.outcome import Abandoned, Failed, Succeeded
+from lamplighter.model.retry import Retry
+from lamplighter.port.conformance.builders import LEASE_MS, new_job, request
+from lamplighter.port.conformance.clock import VirtualClock
+from lamplighter.port.store import Engine
+from lamplighter.port.values import Renewal
+from tests.faults import checker
+from tests.faults.audit import Auditor
+from tests.faults.checker import Rules, Violation
+from tests.faults.history import Cancel, History, Submission
+
+RULES = Rules(max_attempts={"work": 1}, may_die=frozenset({"work"}))
+
+
+class Theatre:
+    """A store with its auditor and a clock; what is asked of it becomes a history."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self.path = folder / "jobs.db"
+        self.clock = VirtualClock()
+        self.history = History()
+        self.engine: Engine = self._connect()
+
+    def _connect(self) -> Engine:
+        return connect(f"sqlite:///{self.path}", clock_ms=self.clock.now_ms)
+
+    async def open(self) -> None:
+        self.engine = self._connect()
+        await self.engine.open()
+        Auditor(self.path).install()
+
+    async def submit(self) -> str:
+        job = new_job()
+        (answer,) = await self.engine.jobs.submit([job])
+        self.history.submissions.append(
+            Submission(job.id, job.type, job.tenant, None, str(answer.answer), answer.id)
+        )
+        return job.id
+
+    async def claim(self, worker: str) -> Claim:
+        asked = request("default", limit=1, worker=worker)
+        (claim,) = (await self.engine.jobs.claim(asked)).claims
+        return claim
+
+    async def settle(self, settlement: Settlement) -> None:
+        """Settle and ignore the answer: the audit shows what was accepted."""
+        await self.engine.jobs.settle([settlement])
+
+    async def cancel(self, job_id: str) -> None:
+        (changed,) = await self.engine.jobs.cancel([job_id], by="probe", reason="")
+        now_ms = self.clock.now_ms()
+        self.history.cancels.append(Cancel(job_id, str(changed.answer), now_ms))
+
+    async def expire(self) -> None:
+        """Let every lease end, and rescue."""
+        self.clock.advance(ms=LEASE_MS + 1)
+        for expired in await self.engine.jobs.rescue(10):
+            await self.settle(settle(expired.claim, Abandoned(), only_if_expired=True))
+        # A rescued job waits a moment before it is due again.
+        self.clock.advance(seconds=60)
+
+    async def close(self) -> History:
+        await self.engine.close()
+        Auditor(self.path).read_into(self.history)
+        return self.history
+
+
+def succeeded(claim: Claim) -> Settlement:
+    """Success, with a result that names the fence it was made under."""
+    author = {"lease": claim.fence.lease, "nonce": claim.fence.nonce}
+    return settle(claim, Succeeded(json.dumps(author).encode()))
+
+
+def failed(claim: Claim) -> Settlement:
+    error = ErrorInfo(type="ValueError", message="boom")
+    return settle(claim, Failed(error), retry=Retry(max_attempts=1))
+
+
+async def stale_settle(theatre: Theatre) -> None:
+    """A worker wakes up after its job was given to another, and reports success."""
+    await theatre.submit()
+    first = await theatre.claim("first")
+    await theatre.expire()
+    second = await theatre.claim("second")
+    await theatre.settle(succeeded(first))
+    await theatre.settle(succeeded(second))
+
+
+async def restored_store(theatre: Theatre) -> None:
+    """The store is set back to a copy, and hands out the same lease number once more."""
+    await theatre.submit()
+    await theatre.engine.close()
+    copy = theatre.path.with_suffix(".copy")
+    shutil.copy(theatre.path, copy)
+    await theatre.open()
+    first = await theatre.claim("first")
+    await theatre.engine.close()
+    for leftover in theatre.path.parent.glob(f"{theatre.path.name}-*"):
+        leftover.unlink()
+    shutil.copy(copy, theatre.path)
+    await theatre.open()
+    second = await theatre.claim("second")
+    if second.fence.lease != first.fence.lease:
+        raise RuntimeError("the copy was not restored: the number did not repeat")
+    await theatre.settle(succeeded(first))
+    await theatre.settle(succeeded(second))
+
+
+async def renewed_lease(theatre: Theatre) -> None:
+    """A rescuer has read that a lease ended; before it writes, the holder renews."""
+    await theatre.submit()
+    holder = await theatre.claim("holder")
+    theatre.clock.advance(ms=LEASE_MS + 1)
+    (expired,) = await theatre.engine.jobs.rescue(10)
+    await theatre.engine.jobs.renew([Renewal(holder.job.id, holder.fence)], LEASE_MS)
+    await theatre.settle(settle(expired.claim, Abandoned(), only_if_expired=True))
+    await theatre.settle(succeeded(holder))
+
+
+async def late_cancel(theatre: Theatre) -> None:
+    """A job is cancelled after it has succeeded."""
+    job_id = await theatre.submit()
+    await theatre.settle(succeeded(await theatre.claim("worker")))
+    await theatre.cancel(job_id)
+
+
+async def cancel_of_running(theatre: Theatre) -> None:
+    """A job is cancelled while it runs, and its handler fails."""
+    job_id = await theatre.submit()
+    claim = await theatre.claim("worker")
+    await theatre.cancel(job_id)
+    await theatre.settle(failed(claim))
+
+
+PROBES: dict[str, Callable[[Theatre], Awaitable[None]]] = {
+    story.__name__: story
+    for story in (stale_settle, restored_store, renewed_lease, late_cancel, cancel_of_running)
+}
+
+
+async def play(name: str, folder: Path) -> list[Violation]:
+    """Play one story on a fresh store and judge it."""
+    theatre = Theatre(folder / name)
+    await theatre.open()
+    try:
+        await PROBES[name](theatre)
+    finally:
+        history = await theatre.close()
+    return [one for found in checker.check(history, RULES).values() for one in found]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the violations of each probe as one JSON object."""
+    folder = Path(arguments[0])
+    names = arguments[1:] or list(PROBES)
+    found = {name: asyncio.run(play(name, folder)) for name in names}
+    print(json.dumps({name: [one.invariant for one in mine] for name, mine in found.items()}))
+    for mine in found.values():
+        for one in mine:
+            print(one, file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
