@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from benchmarks import report
+from benchmarks.cpu import Others
 from benchmarks.engines import ENGINES, working_folder
 from benchmarks.errors import BenchmarkError
 from benchmarks.parts import delayed, drain, growth, latency, memory, submit
@@ -34,6 +35,7 @@ def main(arguments: list[str]) -> int:
     """Measure, print, and say by the exit code whether the numbers can be believed."""
     given = _parser().parse_args(arguments)
     chosen = list(PARTS) if given.only is None else given.only
+    others = Others()
     with working_folder(given.folder) as folder:
         bench = Bench(engine=given.engine, folder=folder, scale=QUICK if given.quick else FULL)
         try:
@@ -45,11 +47,17 @@ def main(arguments: list[str]) -> int:
             print("stopped", file=sys.stderr)
             return 130
     found = report.document(
-        given.engine, quick=given.quick, results=results, cores=os.cpu_count() or 1
+        given.engine,
+        quick=given.quick,
+        results=results,
+        cores=os.cpu_count() or 1,
+        others=others.share(),
     )
     if given.json is not None:
         given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print(f"\n{report.table(report.lines(found))}")
+    if remark := report.remark(found):
+        print(f"\n{remark}")
     if given.profile:
         print(f"\n{report.profile(found)}")
     if results.get("delayed", {}).get("early"):

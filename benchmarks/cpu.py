@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import subprocess
 import sys
 import time
@@ -30,6 +32,37 @@ def main_thread_ns(pid: int) -> int | None:
     except OSError:
         return None
     return int(text.split()[0])
+
+
+class Others:
+    """How much of the machine other programs used meanwhile; their noise is in every number."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._machine = _machine_s()
+        self._ours = _ours_s()
+
+    def share(self) -> float | None:
+        """Part of all cores since the beginning, once our processes have ended; None: unknown."""
+        machine = _machine_s()
+        if machine is None or self._machine is None:
+            return None
+        used = (machine - self._machine) - (_ours_s() - self._ours)
+        return max(0.0, used / (time.monotonic() - self._began) / (os.cpu_count() or 1))
+
+
+def _machine_s() -> float | None:
+    try:
+        first = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()
+    except OSError:
+        return None
+    user, nice, system, _idle, _waiting, irq, softirq, steal = (int(n) for n in first[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _ours_s() -> float:
+    ours = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in ours)
 
 
 def _by_ps(pid: int) -> int:

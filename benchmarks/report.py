@@ -8,6 +8,9 @@ from typing import Any, cast
 
 Result = Mapping[str, Any]
 
+BUSY = 0.1
+"""Above this share of all cores other programs are worth a remark."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -34,9 +37,13 @@ class Line:
         return f"≤ {self.budget:.4g}{self.unit}{aim}"
 
 
-def document(engine: str, *, quick: bool, results: Result, cores: int) -> dict[str, Any]:
+def document(
+    engine: str, *, quick: bool, results: Result, cores: int, others: float | None = None
+) -> dict[str, Any]:
     """Everything that was measured, under the names that other tools read."""
     found: dict[str, Any] = {"engine": engine, "quick": quick, "cores": cores, **results}
+    if others is not None:
+        found["others_cpu_share"] = round(others, 3)
     if "latency" in results:
         found["fsync_p99_ms"] = results["latency"]["fsync_p99_ms"]
     return found
@@ -76,6 +83,17 @@ def table(made: list[Line]) -> str:
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
+    )
+
+
+def remark(found: Result) -> str:
+    """Say whether the machine had other things to do."""
+    others = found.get("others_cpu_share", 0.0)
+    if others < BUSY:
+        return ""
+    return (
+        f"note: other programs used {others:.0%} of this machine's CPU meanwhile; "
+        "latencies and jobs/s suffer most"
     )
 
 

@@ -18,16 +18,26 @@ _BATCH = 5_000
 
 async def delayed(bench: Bench) -> dict[str, object]:
     """Submit all well before they are due, then compare each start with the due time."""
+    ahead = bench.scale.delayed_ahead
+    for seconds in (ahead, 4 * ahead):
+        found = await _once(bench, seconds)
+        if found is not None:
+            return found
+    raise BenchmarkError(f"submitting {bench.scale.delayed_jobs} jobs took over {4 * ahead:g} s")
+
+
+async def _once(bench: Bench, ahead: float) -> dict[str, object] | None:
+    """Measure with this delay; None: submitting took longer, so nothing was measured."""
     jobs = bench.scale.delayed_jobs
     with fresh_store(bench.engine, bench.folder) as store:
         async with fleet(store) as workers:
             first = workers.gauges.total()
             await workers.hold(held=False)
-            due_ms = int((time.time() + bench.scale.delayed_ahead) * 1000)
+            due_ms = int((time.time() + ahead) * 1000)
             await _submit(workers, jobs, due_ms)
             margin = due_ms / 1000 - time.time()
             if margin <= 0:
-                raise BenchmarkError("submitting took longer than the delay; nothing was measured")
+                return None
             await asyncio.sleep(margin)
             await workers.ran(first + jobs)
             await workers.settled(everything=True)

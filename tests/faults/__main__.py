@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,15 @@ from tests.faults.scenarios.stage import Verdict
 
 ENGINES = ("sqlite",)
 LEASE = 3.0
-SCENARIOS = ("stopped child", "stopped worker", "rescue", "busy", "load")
+SCENARIOS = (
+    "stopped child",
+    "stopped worker",
+    "stopped supervisor",
+    "stopped alone",
+    "rescue",
+    "busy",
+    "load",
+)
 
 
 def main() -> int:
@@ -45,6 +54,8 @@ def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Ver
     scenes: dict[str, Callable[[], Verdict]] = {
         "stopped child": lambda: stopped.run_child(place, LEASE),
         "stopped worker": lambda: stopped.run_worker(place, LEASE),
+        "stopped supervisor": lambda: stopped.run_supervisor(place, LEASE),
+        "stopped alone": lambda: stopped.run_alone(place, LEASE),
         "rescue": lambda: rescue.run(place, LEASE, rounds=3),
         "busy": lambda: busy.run(place, LEASE),
         "load": lambda: load.run(place, seed, plan),
@@ -52,9 +63,12 @@ def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Ver
     print(f"playing: {name}", flush=True)
     try:
         return scenes[name]()
-    except Late as late:
+    except Exception as error:  # noqa: BLE001 - the others are played all the same
         verdict = Verdict(name, place)
-        verdict.blame("late", str(late))
+        if isinstance(error, Late):
+            verdict.blame("late", str(error))
+        else:
+            verdict.blame("error", "".join(traceback.format_exception(error)))
         return verdict
 
 

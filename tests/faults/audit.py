@@ -97,7 +97,9 @@ class Auditor:
 
     def unfinished(self) -> int:
         """Count jobs that have not ended."""
-        return self._number("SELECT count(*) FROM job WHERE state IN ('waiting','running','blocked')")
+        return self._number(
+            "SELECT count(*) FROM job WHERE state IN ('waiting','running','blocked')"
+        )
 
     def now_ms(self) -> int:
         """The store's time."""

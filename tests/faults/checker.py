@@ -5,7 +5,7 @@ README.md says in words what each invariant means.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -44,7 +44,9 @@ class Rules:
     max_attempts: Mapping[str, int]
     """Attempts per job type."""
     may_die: frozenset[str] = frozenset()
-    """Job types whose handlers fail for good."""
+    """Job types whose handlers fail for good, or that are given up rather than run twice."""
+    at_most_once: frozenset[str] = frozenset()
+    """Job types that must not start a second time."""
     weights: Mapping[str, int] | None = None
     fair_queue: str = "fair"
 
@@ -61,6 +63,7 @@ def check(history: History, rules: Rules) -> dict[str, list[Violation]]:
         "I9": state_machine(history),
         "I10": cancels(history),
         "I12": idempotent_submits(history),
+        "at most once": second_starts(history, rules),
     }
     if rules.weights is not None:
         found["I17"] = fairness(history.writes, rules.weights, rules.fair_queue)
@@ -227,6 +230,16 @@ def bounded_attempts(history: History, rules: Rules) -> list[Violation]:
             if write.new_state in _ENDED:
                 ended_in = write.generation
     return found
+
+
+def second_starts(history: History, rules: Rules) -> list[Violation]:
+    """At most once: no job of such a type starts a second time."""
+    starts = Counter(run.job_id for run in history.runs if run.type in rules.at_most_once)
+    return [
+        Violation("at most once", job_id, f"started {count} times")
+        for job_id, count in starts.items()
+        if count > 1
+    ]
 
 
 def never_early(history: History) -> list[Violation]:

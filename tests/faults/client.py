@@ -77,7 +77,9 @@ class Client:
             call = program.flaky.options(**options).call(failures=dice.randint(1, 3))
         elif chance < 0.85:
             call = program.doomed.options(**options).call()
-        elif chance < 0.92:
+        elif chance < 0.88:
+            call = program.sole.options(**options).call(ms=dice.randint(1, 300))
+        elif chance < 0.94:
             call = program.spin.options(**options).call(ms=dice.randint(5, 60))
         else:
             # The submission's own policy goes before that of the type.

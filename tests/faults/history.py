@@ -268,7 +268,7 @@ class _Reader:
     def _event(self, line: dict[str, Any]) -> None:
         fields = line["fields"]
         if line["name"] == "lease.lost":
-            self.history.refused += 1
+            self.history.refused += fields["verb"] == "settle"
         elif line["name"] == "child.died":
             self.history.dead_workers.add(fields["worker"])
             if fields["pid"]:

@@ -84,6 +84,14 @@ def nap(ctx: Context, ms: int) -> dict[str, Any]:
         return author
 
 
+@app.job(name="sole", delivery="at_most_once")
+async def sole(ctx: Context, ms: int) -> dict[str, Any]:
+    """Sleep on the loop, but never a second time."""
+    with recorded(ctx) as author:
+        await asyncio.sleep(ms / 1000)
+        return author
+
+
 @app.job(name="flaky", retry=_SOON)
 async def flaky(ctx: Context, failures: int) -> dict[str, Any]:
     """Fail a few times, then succeed."""

@@ -10,33 +10,42 @@ from tests.faults.scenarios.stage import Verdict
 SHOWN = 10
 
 
-def summary(verdicts: Sequence[Verdict], kills_beyond: int = 0) -> str:
+def summary(verdicts: Sequence[Verdict]) -> str:
     """Say in a few lines what happened and whether everything held."""
     lines = [_scenario(verdict) for verdict in verdicts]
     kinds = sorted({kind for verdict in verdicts for kind in verdict.kills})
     killed = {kind: sum(verdict.kills.get(kind, 0) for verdict in verdicts) for kind in kinds}
     rescues = [seconds for verdict in verdicts for seconds in verdict.rescues]
+    slowest, slow = max(rescues, default=0), percentile(rescues, 0.99)
+    overlap = max((one.longest_overlap for one in verdicts), default=0)
     lines += [
         "",
         f"kills                    {sum(killed.values())}"
         + "".join(f", {kind} {count}" for kind, count in killed.items()),
-        f"jobs                     {sum(one.jobs for one in verdicts)}",
-        f"effects                  {sum(one.effects for one in verdicts)}",
-        f"plain effects repeated   {sum(one.duplicates for one in verdicts)}",
-        f"late writes refused      {sum(one.refused for one in verdicts)}",
-        f"overlapping runs         {sum(one.overlaps for one in verdicts)}, "
-        f"longest {max((one.longest_overlap for one in verdicts), default=0):.3f} s",
-        f"rescues                  {len(rescues)}, longest {max(rescues, default=0):.2f} s, "
-        f"p99 {percentile(rescues, 0.99):.2f} s",
+        f"submissions answered     {_sum(verdicts, 'acknowledged')}",
+        f"  by an existing job     {_sum(verdicts, 'repeated')}",
+        f"submissions unanswered   {_sum(verdicts, 'unanswered')}",
+        f"jobs                     {_sum(verdicts, 'jobs')}",
+        f"effects                  {_sum(verdicts, 'effects')}",
+        f"plain effects repeated   {_sum(verdicts, 'duplicates')}",
+        f"late writes refused      {_sum(verdicts, 'refused')}",
+        f"overlapping runs         {_sum(verdicts, 'overlaps')}, up to {overlap:.3f} s",
+        f"rescues                  {len(rescues)}, up to {slowest:.2f} s, p99 {slow:.2f} s",
     ]
     lines += [f"served while backlogged  {one.served}" for one in verdicts if one.served]
     lines += ["", *_invariants(verdicts)]
     return "\n".join(lines)
 
 
+def _sum(verdicts: Sequence[Verdict], name: str) -> int:
+    return sum(getattr(verdict, name) for verdict in verdicts)
+
+
 def _scenario(verdict: Verdict) -> str:
     words = f"{len(verdict.violations)} violations" if verdict.violations else "held"
-    return f"{verdict.name:24} {verdict.jobs:6} jobs, {sum(verdict.kills.values()):4} kills: {words}"
+    return (
+        f"{verdict.name:24} {verdict.jobs:6} jobs, {sum(verdict.kills.values()):4} kills: {words}"
+    )
 
 
 def _invariants(verdicts: Sequence[Verdict]) -> list[str]:

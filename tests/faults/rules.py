@@ -17,7 +17,9 @@ RULES = Rules(
         "flaky": 5,
         "grip": 5,
         "nap": 5,
+        "sole": 1,
         "spin": 5,
     },
-    may_die=frozenset({"doomed"}),
+    may_die=frozenset({"doomed", "sole"}),
+    at_most_once=frozenset({"sole"}),
 )

@@ -156,10 +156,16 @@ class World:
                 await asyncio.sleep(0.01)
 
     async def close(self) -> None:
+        self.runs.release()
         for worker in self.workers:
             if worker.process.returncode is None:
-                worker.process.send_signal(signal.SIGKILL)
-            await worker.ended()
+                worker.signal(signal.SIGTERM)
+        for worker in self.workers:
+            try:
+                await worker.ended()
+            except TimeoutError:
+                worker.process.kill()
+                await worker.ended()
         await self.engine.close()
 
 

@@ -121,6 +121,18 @@ async def test_what_waits_behind_a_blocked_loop_is_run_by_others(world):
     assert second.told_of("lease.lost") == []
 
 
+async def test_after_a_short_silence_what_waits_is_confirmed_and_run(world):
+    await world.worker(lease=30.0, slots=1)
+    await world.submit_all([("add", b'{"a":1,"b":1}')] * 300)
+    blocker = await world.submit("block_the_loop", seconds=0.75)
+    rest = await world.submit_all([("add", b'{"a":1,"b":1}')] * 300)
+
+    records = [await world.ended(job_id) for job_id in (blocker, *rest)]
+
+    assert {record.state for record in records} == {JobState.SUCCEEDED}
+    assert all(len(world.runs.lines(job_id)) == 1 for job_id in rest)
+
+
 async def stop_between_writes(world, pid: int) -> None:
     """Stop a process when it does not hold the store's lock, which others would wait for."""
     while True:

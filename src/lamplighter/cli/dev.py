@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import traceback
@@ -29,6 +30,7 @@ from lamplighter.worker.supervisor import Supervisor
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from rich.console import Console
     from rich.live import Live
 
 FAILED = 1
@@ -48,6 +50,10 @@ class View(Protocol):
 
     def say(self, text: str) -> None:
         """Tell something that is no event."""
+        ...
+
+    def fail(self, text: str, details: str) -> None:
+        """Tell of an error, in a line and at length."""
         ...
 
     def shown(self) -> AbstractContextManager[None]:
@@ -156,8 +162,7 @@ class Development:
             if self._stopping:
                 return
             self.failed = True
-            self._view.say(f"the story {name} failed: {error!r}")
-            sys.stderr.write(traceback.format_exc())
+            self._view.fail(f"the story {name} failed: {error!r}", traceback.format_exc())
 
     async def _end_stories(self) -> None:
         for story in self._stories:
@@ -180,6 +185,10 @@ class PlainView:
         """Print it where it does not disturb a program that reads the events."""
         output.note(text)
 
+    def fail(self, text: str, details: str) -> None:
+        """Print both."""
+        output.note(f"error: {text}\n\n{details}")
+
     @contextmanager
     def shown(self) -> Generator[None]:
         """Name what runs."""
@@ -197,6 +206,8 @@ class LiveView:
     def __init__(self, board: Board) -> None:
         self._board = board
         self._live: Live | None = None
+        self._console: Console | None = None
+        self._failures: list[str] = []
 
     def on_event(self, name: str, fields: Mapping[str, Any]) -> None:
         """Note it on the board."""
@@ -207,14 +218,26 @@ class LiveView:
         self._board.footer = text
         self._board.say("note", text, "bold")
 
+    def fail(self, text: str, details: str) -> None:
+        """Write the line under the board, and the details when the terminal is free again."""
+        self.say(text)
+        self._failures.append(f"error: {text}\n\n{details}")
+
     @contextmanager
     def shown(self) -> Generator[None]:
         """Take over the terminal."""
         from rich.live import Live
 
         with captured(lambda line: self._board.say("printed", line)) as terminal:
-            console = output.console(terminal)
-            with Live(self._board.draw(), console=console, screen=True, auto_refresh=False) as live:
+            self._console = console = output.console(terminal)
+            with Live(
+                self._board.draw(),
+                console=console,
+                screen=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            ) as live:
                 self._live = live
                 try:
                     yield
@@ -225,13 +248,18 @@ class LiveView:
             f"stopped: {counts.get('succeeded', 0)} succeeded, {counts.get('dead', 0)} dead; "
             "`lamplighter jobs list` and `lamplighter dlq list` show more"
         )
+        for failure in self._failures:
+            output.note(failure)
 
     def services(self, engine: Engine) -> list[Service]:
         """Give the painter."""
         return [Painter(engine, self._board, self._refresh)]
 
     def _refresh(self) -> None:
-        if self._live is not None:
+        if self._live is not None and self._console is not None:
+            # The view's own terminal: our standard streams lead elsewhere by now.
+            with suppress(OSError):
+                self._console.size = os.get_terminal_size(self._console.file.fileno())
             self._live.update(self._board.draw(), refresh=True)
 
 

@@ -33,7 +33,13 @@ def jobs() -> None:
 @click.option("--queue", "queues", multiple=True, help="Only jobs of this queue.")
 @click.option("--tenant", "tenants", multiple=True, help="Only jobs of this tenant.")
 @click.option("--tag", help="Only jobs with this tag.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="At most so many.",
+)
 @click.option("--cursor", help="Go on behind the page that gave this cursor.")
 @store.store_options
 def list_jobs(

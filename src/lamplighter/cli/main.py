@@ -80,7 +80,9 @@ def _usage(error: click.UsageError) -> str:
     return f"try `{error.ctx.command_path} --help`" if error.ctx else "try `lamplighter --help`"
 
 
-@click.group(cls=Lamplighter, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "lamplighter", cls=Lamplighter, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(metadata.version("lamplighter"), message="%(prog)s %(version)s")
 def main() -> None:
     """Every lamp lit, on time, once: a distributed job scheduler.

@@ -33,7 +33,7 @@ _SQLITE = "sqlite:///"
 def url_option(command: Command) -> Command:
     """Let the user say which store."""
     return click.option(
-        "--url", metavar="URL", help="Address of the store.  [default: LAMPLIGHTER_URL, settings]"
+        "--url", metavar="URL", help="Address of the store, instead of LAMPLIGHTER_URL."
     )(command)
 
 
@@ -84,7 +84,9 @@ async def opened(url: str | None, *, create: bool = False) -> AsyncGenerator[Eng
 def refuse_to_create(url: str) -> None:
     """Raise if the store would be a new one: there is nothing to see in it."""
     path = Path(url.removeprefix(_SQLITE))
-    if url.startswith(_SQLITE) and path.parent.is_dir() and not os.path.lexists(path):
+    # What stands in a folder that is closed to us cannot be seen; opening the store says so.
+    visible = url.startswith(_SQLITE) and os.access(path.parent, os.X_OK)
+    if visible and not os.path.lexists(path):
         raise StoreUnreachable(
             f"there is no store `{path}` yet",
             hint="name another one with --url or LAMPLIGHTER_URL; `lamplighter dev`, `worker` "

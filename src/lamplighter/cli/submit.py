@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from datetime import datetime
 from typing import Any, cast
 
@@ -69,7 +70,7 @@ def submit(
         "tags": tags or None,
         "timeout": None if timeout is None else reading.duration("the timeout", timeout),
     }
-    texts = (click.get_text_stream("stdin").read(),) if arguments == ("-",) else arguments
+    texts = (sys.stdin.read(),) if arguments == ("-",) else arguments
     reading.arguments(texts, {})  # what cannot be read is told before the store is asked
     app = _app(spec, url)
     if spec is None and not force:

@@ -63,6 +63,7 @@ class Burial:
         async with child.giving_back:
             child.lose([entry.number for entry in child.ledger.unstarted()])
             claims = await self._engine.jobs.claims_of(child.worker)
+            child.read()
             # What is in the ledger now was started before, or claimed while we asked.
             kept = child.ledger.by_fence()
             unstarted = [claim for claim in claims if (claim.job.id, claim.fence) not in kept]

@@ -40,6 +40,7 @@ from lamplighter.worker.link import (
     Forsaken,
     FromSupervisor,
     Hello,
+    Kept,
     Link,
     Lost,
     Told,
@@ -48,7 +49,7 @@ from lamplighter.worker.link import (
 )
 from lamplighter.worker.load import Borrower, load, registry_of
 from lamplighter.worker.pulse import Pulse
-from lamplighter.worker.run import Run, Stop
+from lamplighter.worker.run import Run, Stop, margin
 from lamplighter.worker.settler import Settler
 
 BROKEN = 3
@@ -73,6 +74,8 @@ class Child:
         self._begun: asyncio.Future[Begin] = asyncio.get_running_loop().create_future()
         self._drain_at: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._deadline = 0.0
+        self._kept_since = 0.0
+        self._believed = 0.0
         self._wants_events = False
         self._pulse = Pulse(self._link)
 
@@ -108,6 +111,7 @@ class Child:
         self, begin: Begin, settings: Settings, engine: Engine, registry: Registry
     ) -> None:
         queues = _queues(begin, registry)
+        self._believed = settings.lease - margin(settings.lease)
         self._settler = Settler(
             engine,
             settings,
@@ -167,14 +171,30 @@ class Child:
 
     def _ended(self, run: Run, outcome: Outcome | None) -> None:
         if outcome is None:
-            self._link.say(Finished([run.number]))
+            # Somebody else's now, or nobody's. Whether it was started must not be forgotten.
+            self._link.say(Forsaken([run.number]))
         else:
             self._settler.add(run, outcome)
+
+    def _lose(self, numbers: list[int]) -> None:
+        for number in numbers:
+            run = self._executor.running.get(number)
+            if run is not None and run.stop is not Stop.LOST:
+                events.emit(events.LEASE_LOST, job_id=run.claim.job.id, verb="renew")
+        if numbers:
+            self._executor.stop(numbers, Stop.LOST)
 
     def _room_changed(self) -> None:
         self._claimer.room_changed()
 
     def _tick(self) -> None:
+        # Our own loop may have stood still while the supervisor went on talking.
+        self._link.read()
+        self._lose(
+            self._executor.unvouched(
+                kept_since=self._kept_since, believed=self._believed, now=runtime.boottime()
+            )
+        )
         self._executor.stop_overdue()
         self._settler.report_slow()
 
@@ -187,11 +207,10 @@ class Child:
             case Cancel(numbers):
                 self._executor.stop(numbers, Stop.CANCEL)
             case Lost(numbers):
-                for run in [self._executor.running.get(number) for number in numbers]:
-                    if run is not None:
-                        events.emit(events.LEASE_LOST, job_id=run.claim.job.id, verb="renew")
                 self._settler.lose(numbers)
-                self._executor.stop(numbers, Stop.LOST)
+                self._lose(numbers)
+            case Kept(since):
+                self._kept_since = max(self._kept_since, since)
             case Yours(numbers):
                 asked, asked_at = self._pulse.answered()
                 self._executor.confirm(asked, numbers, asked_at)

@@ -39,6 +39,10 @@ SHORT_TIMEOUT = 2.0
 """Timeouts below this get a timer of their own; the pulse is exact enough for the others."""
 
 
+class Doubt:
+    """No outcome: between the claim and the handler's first step the process stood still."""
+
+
 class Executor:
     """The slots of a child, and the claims that wait for one."""
 
@@ -65,7 +69,7 @@ class Executor:
         self._on_end = on_end
         self._on_room = on_room
         self._loop = asyncio.get_running_loop()
-        self._threads: Threads[tuple[Run, dict[str, Any]], Outcome | None] = Threads(
+        self._threads: Threads[tuple[Run, dict[str, Any]], Outcome | Doubt | None] = Threads(
             slots, self._call, lambda task, outcome: self._end(task[0], outcome)
         )
         self._fill_soon = False
@@ -154,11 +158,13 @@ class Executor:
 
     async def _await(self, run: Run, arguments: dict[str, Any]) -> None:
         """Run a coroutine; every end of it is an outcome."""
-        run.entered = True
-        outcome: Outcome | None
+        outcome: Outcome | Doubt | None
         if run.stop is not None:
             outcome = _stopped(run)
+        elif self._pulse.check() > run.vouched_at:
+            outcome = Doubt()
         else:
+            run.entered = True
             function = cast("Callable[..., Awaitable[object]]", run.type.function)
             try:
                 if run.type.wants_context:
@@ -170,12 +176,14 @@ class Executor:
                 outcome = _raised(run, error)
         self._end(run, outcome)
 
-    def _call(self, task: tuple[Run, dict[str, Any]]) -> Outcome | None:
+    def _call(self, task: tuple[Run, dict[str, Any]]) -> Outcome | Doubt | None:
         """Run a function in the present thread; every end of it is an outcome."""
         run, arguments = task
-        run.entered = True
         if run.stop is not None:
             return _stopped(run)
+        if self._pulse.check() > run.vouched_at:
+            return Doubt()
+        run.entered = True
         try:
             if run.type.wants_context:
                 value = run.type.function(Context.of(run.claim, run), **arguments)
@@ -185,13 +193,19 @@ class Executor:
         except BaseException as error:  # noqa: BLE001 - no handler may end its process
             return _raised(run, error)
 
-    def _end(self, run: Run, outcome: Outcome | None) -> None:
+    def _end(self, run: Run, outcome: Outcome | Doubt | None) -> None:
         if run.timer is not None:
             run.timer.cancel()
-        run.task = None
+        run.task = run.timer = None
         self.running.pop(run.number, None)
-        self.ended += 1
-        self._on_end(run, outcome)
+        if not isinstance(outcome, Doubt):
+            self.ended += 1
+            self._on_end(run, outcome)
+        elif self._closed:
+            self._on_end(run, Released())
+        else:
+            # Back to the others that wait, to be asked about.
+            self.waiting.appendleft(run)
         if not self._fill_soon:
             self._fill_soon = True
             self._loop.call_soon(self.fill)
@@ -227,6 +241,14 @@ class Executor:
         overdue = [run for run in self.running.values() if run.hard_end - hard_after <= now]
         for run in overdue:
             self._stop(run, Stop.TIMEOUT)
+
+    def unvouched(self, *, kept_since: float, believed: float, now: float) -> list[int]:
+        """Numbers of the claims whose lease nobody can have kept for too long."""
+        return [
+            run.number
+            for run in (*self.running.values(), *self.waiting)
+            if max(run.vouched_at, kept_since) + believed <= now
+        ]
 
     def close(self) -> None:
         """Start nothing any more; give back what waits."""

@@ -23,11 +23,6 @@ WATCHED_AFTER = 1.0
 """Handlers running for longer are asked about in every round, for the sake of cancels."""
 
 
-def margin(lease: float) -> float:
-    """How long before the end of a lease we stop believing in it."""
-    return min(2.0, lease / 5)
-
-
 class Keeper(Service):
     """Renews leases in rounds, one in flight, for living children and jobs under their hard end.
 

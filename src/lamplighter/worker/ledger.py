@@ -87,6 +87,10 @@ class Ledger:
             if entry is not None:
                 entry.kept_at = sent_at
 
+    def kept_since(self, now: float) -> float:
+        """The instant from which on every lease here is known to have been kept."""
+        return min((entry.kept_at for entry in self.entries.values()), default=now)
+
     def unstarted(self) -> list[Entry]:
         """Claims whose handler has not run."""
         return [entry for entry in self.entries.values() if not entry.started]

@@ -129,6 +129,14 @@ class Lost(Message, frozen=True):
     numbers: list[int]
 
 
+class Kept(Message, frozen=True):
+    """All your leases were claimed or renewed at this instant or later. Said again and again:
+    when it is not, nobody keeps them.
+    """
+
+    since: float
+
+
 class Yours(Message, frozen=True):
     """Answer to a resync: exactly these are still yours."""
 
@@ -141,7 +149,7 @@ class Drain(Message, frozen=True):
     grace: float
 
 
-FromSupervisor = Begin | Cancel | Lost | Yours | Drain
+FromSupervisor = Begin | Cancel | Lost | Kept | Yours | Drain
 
 Incoming = TypeVar("Incoming")
 

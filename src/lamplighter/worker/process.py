@@ -26,6 +26,7 @@ from lamplighter.worker.link import (
     Forsaken,
     FromChild,
     Hello,
+    Kept,
     Link,
     Lost,
     Message,
@@ -157,6 +158,11 @@ class ChildProcess:
         """Take in everything it has said so far."""
         if self._link is not None:
             self._link.read()
+
+    def reassure(self, now: float) -> None:
+        """Tell it that its leases are being kept; one that does not listen is told no more."""
+        if self._link is not None and not self._link.congested:
+            self.say(Kept(self.ledger.kept_since(now)))
 
     def lose(self, numbers: list[int]) -> None:
         """Take claims away from it."""

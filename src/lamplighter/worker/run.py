@@ -13,6 +13,11 @@ BATCH = 500
 """Most jobs in one call of the store: no call should keep others waiting for long."""
 
 
+def margin(lease: float) -> float:
+    """How long before the end of a lease we stop believing in it."""
+    return min(2.0, lease / 5)
+
+
 class Stop(Enum):
     """Why a handler is told to stop."""
 

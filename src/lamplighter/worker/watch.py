@@ -9,8 +9,8 @@ from lamplighter.config import Settings
 from lamplighter.observability import events
 from lamplighter.service import Service
 from lamplighter.worker.burial import Burial
-from lamplighter.worker.keeper import margin
 from lamplighter.worker.process import ChildProcess
+from lamplighter.worker.run import margin
 
 SILENCE = 1.0
 """After this long without a word a child's unstarted claims are given back."""
@@ -42,12 +42,14 @@ class Watch(Service):
         """Look at every child once."""
         for child in list(self._children()):
             if not child.dead and child.ready:
-                # What it said is in the buffer, even if we were the ones who stood still.
-                child.read()
+                # First the clock, then the buffer: should we be stopped between the two, the
+                # child said more than we think, and we take nothing away from it by mistake.
                 now = runtime.boottime()
+                child.read()
                 self._end_leases(child, now)
                 self._end_overdue(child, now)
                 self._notice_silence(child, now)
+                child.reassure(now)
         return self._interval
 
     def _end_leases(self, child: ChildProcess, now: float) -> None:

@@ -11,10 +11,12 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from tests.faults.driver import ROOT, Driver
 from tests.faults.mutants.patching import apply
 from tests.faults.scenarios import stopped
+from tests.faults.scenarios.stage import Verdict
 
 SOURCE = ROOT / "src"
 PATCHES = Path(__file__).parent
@@ -22,16 +24,23 @@ PROBE_TIME = 60.0
 LEASE = 2.0
 
 
+class Scenario(Protocol):
+    """Plays with processes that import the given sources."""
+
+    def __call__(self, folder: Path, lease: float, *, source: Path | None = None) -> Verdict: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """A bug, the story that shows it, and what the checker must say."""
 
     name: str
-    probe: str
     invariants: frozenset[str]
     """Any of these counts as caught."""
-    in_processes: bool = False
-    """Also play the scenario in which a stopped worker writes late."""
+    probe: str | None = None
+    """Story on the engine that must show it."""
+    scenario: Scenario | None = None
+    """Scenario with real processes that must show it; takes longer."""
 
     @property
     def patch(self) -> Path:
@@ -39,33 +48,37 @@ class Mutant:
 
 
 MUTANTS = (
-    Mutant("settle-without-fence", "stale_settle", frozenset({"I3"}), in_processes=True),
-    Mutant("fence-by-number-only", "restored_store", frozenset({"I3"})),
-    Mutant("rescue-without-recheck", "renewed_lease", frozenset({"I2"})),
-    Mutant("cancel-without-compare", "late_cancel", frozenset({"I9"})),
-    Mutant("settle-ignores-cancel", "cancel_of_running", frozenset({"I10"})),
+    Mutant("settle-without-fence", frozenset({"I3"}), "stale_settle", stopped.run_worker),
+    Mutant("fence-by-number-only", frozenset({"I3"}), "restored_store"),
+    Mutant("rescue-without-recheck", frozenset({"I2"}), "renewed_lease"),
+    Mutant("cancel-without-compare", frozenset({"I9"}), "late_cancel"),
+    Mutant("settle-ignores-cancel", frozenset({"I10"}), "cancel_of_running"),
+    Mutant("started-claims-forgotten", frozenset({"at most once"}), None, stopped.run_alone),
 )
 
 
 def hunt(folder: Path, *, processes: bool, say: Callable[[str], object]) -> list[str]:
-    """Plant every bug; gives the names of those that nobody noticed."""
+    """Plant every bug; gives the names of those that nobody noticed.
+
+    Without ``processes`` only the quick stories are played; every patch has to apply all the same.
+    """
     healthy = _probe(folder / "healthy", SOURCE, [])
-    survivors = [f"no bug at all, yet {probe}" for probe, found in healthy.items() if found]
+    survivors = [f"no bug at all, yet {probe} fails" for probe, found in healthy.items() if found]
     for mutant in MUTANTS:
-        source = plant(mutant, folder / mutant.name)
-        found = set(_probe(folder / mutant.name / "run", source, [mutant.probe])[mutant.probe])
-        caught = found & mutant.invariants
-        say(f"{mutant.name:24} {mutant.probe:18} {', '.join(sorted(caught)) or 'SURVIVED'}")
-        if not caught:
-            survivors.append(mutant.name)
-        if processes and mutant.in_processes:
-            place = folder / mutant.name / "processes"
-            verdict = stopped.run_worker(place, LEASE, source=source)
-            seen = {one.invariant for one in verdict.violations} & mutant.invariants
-            words = ", ".join(sorted(seen)) or "SURVIVED"
-            say(f"{mutant.name:24} {'stopped worker':18} {words}")
-            if not seen:
-                survivors.append(f"{mutant.name} in processes")
+        place = folder / mutant.name
+        source = plant(mutant, place)
+        seen: dict[str, set[str]] = {}
+        if mutant.probe is not None:
+            found = _probe(place / "probe", source, [mutant.probe])
+            seen[mutant.probe] = set(found[mutant.probe])
+        if processes and mutant.scenario is not None:
+            verdict = mutant.scenario(place / "processes", LEASE, source=source)
+            seen[verdict.name] = {one.invariant for one in verdict.violations}
+        for story, invariants in seen.items():
+            caught = ", ".join(sorted(invariants & mutant.invariants))
+            say(f"{mutant.name:25} {story:18} {caught or 'SURVIVED'}")
+            if not caught:
+                survivors.append(f"{mutant.name} in {story}")
     return survivors
 
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.faults.driver import Found, Process
+from tests.faults.driver import Found, Late, Process
 from tests.faults.rules import RULES, WEIGHTS
 from tests.faults.scenarios.stage import Stage, Verdict
 
@@ -42,15 +42,21 @@ KINDS = (("child", 0.6), ("supervisor", 0.2), ("client", 0.2))
 def run(folder: Path, seed: str, plan: Plan, *, source: Path | None = None) -> Verdict:
     stage = Stage("load", folder, source=source)
     storm = _Storm(stage, seed, plan)
+    codes: list[int | None] = []
+    late = None
     try:
         storm.blow()
         storm.calm()
         left = stage.driver.living("supervisor")
         stage.driver.drain_workers()
         codes = [process.popen.returncode for process in left]
+    except Late as error:
+        late = error
     finally:
         orphans = stage.driver.end()
     verdict = stage.verdict(replace(RULES, weights=WEIGHTS))
+    if late is not None:
+        verdict.blame("late", str(late))
     if any(codes):
         verdict.blame("end", f"workers ended with {codes}")
     if orphans:
@@ -118,16 +124,14 @@ class _Storm:
         return [child for worker in self._workers() for child in self._driver.children(worker)]
 
     def _stop_someone(self) -> None:
-        """Stop a child, or a worker with all its children, for up to two leases."""
+        """Stop a child, a supervisor, or a worker with all its children, for up to two leases."""
         workers = [one for one in self._workers() if one.found not in self._driver.stopped()]
         if len(workers) < 2:
             return
         worker = self._dice.choice(workers)
         children = self._driver.children(worker)
-        whole = self._dice.random() < 0.5
-        if not whole and not children:
-            return
-        victims = [worker.found, *children] if whole else [self._dice.choice(children)]
+        choices = [[worker.found, *children], [worker.found], *([child] for child in children)]
+        victims = self._dice.choice(choices)
         self._driver.stop(victims)
         self._stops += 1
         until = time.monotonic() + self._dice.uniform(0.2, 2.0) * self._plan.lease

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lamplighter.connect import connect
-from lamplighter.model.job import NewJob
-from lamplighter.port.conformance.builders import new_id
+from lamplighter.model.job import Delivery, NewJob
+from lamplighter.port.conformance.builders import new_job
 from lamplighter.port.store import queue_topic
 from lamplighter.port.values import QueueSettings, TenantSettings
 from tests.faults import checker, history
@@ -34,6 +34,11 @@ class Verdict:
     folder: Path
     found: dict[str, list[Violation]] = field(default_factory=dict)
     kills: dict[str, int] = field(default_factory=dict)
+    acknowledged: int = 0
+    unanswered: int = 0
+    """Submissions whose client did not live to see the answer."""
+    repeated: int = 0
+    """Submissions answered with a job that was there before."""
     jobs: int = 0
     effects: int = 0
     duplicates: int = 0
@@ -87,8 +92,10 @@ class Stage:
     ) -> list[str]:
         """Submit jobs from here, written down like a client's."""
         args = json.dumps(arguments).encode()
+        once = type in RULES.at_most_once
+        delivery = Delivery.AT_MOST_ONCE if once else Delivery.AT_LEAST_ONCE
         jobs = [
-            NewJob(id=new_id(), type=type, args=args, tenant=tenant, queue=queue)
+            new_job(type, args=args, tenant=tenant, queue=queue, delivery=delivery)
             for _ in range(count)
         ]
         asyncio.run(self._submit(jobs))
@@ -116,6 +123,7 @@ class Stage:
     def verdict(self, rules: Rules = RULES) -> Verdict:
         """Read everything and judge it."""
         told = self.history()
+        self.ledger.close()
         effects = self.ledger.count()
         overlaps = checker.overlaps(told)
         verdict = Verdict(
@@ -123,6 +131,9 @@ class Stage:
             folder=self.folder,
             found=checker.check(told, rules),
             kills=told.kills,
+            acknowledged=sum(call.acknowledged for call in told.submissions),
+            unanswered=sum(call.answer is None for call in told.submissions),
+            repeated=sum(call.answer == "already" for call in told.submissions),
             jobs=len(told.endings),
             effects=effects.total(),
             duplicates=sum(count - 1 for count in effects.values()),

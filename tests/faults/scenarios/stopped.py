@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.faults.driver import Process, wait_until
+from tests.faults.checker import OVERLAP_GRACE
+from tests.faults.driver import Found, Process, wait_until
 from tests.faults.history import read_lines
 from tests.faults.scenarios.stage import Stage, Verdict
 
@@ -35,24 +36,78 @@ def run_child(folder: Path, lease: float) -> Verdict:
     return verdict
 
 
+def run_alone(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
+    """Stop the only worker: it finds its own leases ended, and must not start again what may not.
+
+    It goes on before its children do, so it has to decide about claims of which nobody can tell
+    it anything; one child does not live to see the end of the stop.
+    """
+    stage = Stage("stopped alone", folder, source=source)
+    driver = stage.driver
+    try:
+        worker = driver.start_worker(lease, children=2, slots=JOBS)
+        wait_until(lambda: driver.ready(worker), 20, "the worker")
+        wait_until(lambda: len(driver.children(worker)) == 2, 20, "both children")
+        stage.submit("sole", JOBS * 2, ms=int(lease * 1500))
+        wait_until(lambda: len(_held(stage, worker)) == JOBS * 2, 20, "all jobs running")
+        children = driver.children(worker)
+        driver.stop([worker.found, *children])
+        _pass(stage, lease * 1.5)
+        driver.resume([worker.found])
+        _pass(stage, lease / 3)
+        driver.kill("child", children[0])
+        driver.resume(children[1:])
+        stage.submit("doze", JOBS, ms=10)
+        stage.wait_for_the_end_of_all_jobs(lease * 8 + 20)
+        driver.drain_workers()
+    finally:
+        driver.end()
+    return stage.verdict()
+
+
+def run_supervisor(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
+    """Stop a supervisor but not its children: nobody renews, so they have to stop by themselves."""
+    stage = Stage("stopped supervisor", folder, source=source)
+    driver = stage.driver
+    seconds = lease + OVERLAP_GRACE + 6
+    try:
+        sleeper = driver.start_worker(lease, children=1, slots=JOBS)
+        stage.submit("doze", JOBS // 2, ms=int(seconds * 1000))
+        stage.submit("nap", JOBS // 2, ms=int(seconds * 1000))
+        wait_until(lambda: len(_held(stage, sleeper)) == JOBS, 20, "all jobs running")
+        other = driver.start_worker(lease, children=1, slots=JOBS)
+        wait_until(lambda: driver.ready(other), 20, "the other worker")
+        driver.stop([sleeper.found])
+        _pass(stage, seconds)
+        driver.resume([sleeper.found])
+        stage.wait_for_the_end_of_all_jobs(seconds * 2 + 20)
+        driver.drain_workers()
+    finally:
+        driver.end()
+    return stage.verdict()
+
+
 def run_worker(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
-    """Stop a whole worker: another one takes its jobs, and its late writes are refused."""
+    """Stop a whole worker: another one takes its job, and its late write is refused.
+
+    The handler blocks the loop of its child. So when both go on, the handler returns before
+    anything in the child can notice that the lease is gone, and only the store can refuse.
+    """
     stage = Stage("stopped worker", folder, source=source)
     driver = stage.driver
     try:
-        sleeper, other = (driver.start_worker(lease, children=1, slots=JOBS) for _ in range(2))
-        wait_until(lambda: driver.ready(sleeper, other), 20, "both workers")
-        stage.submit("doze", JOBS * 2, ms=int(lease * 1500))
-        wait_until(lambda: bool(_held(stage, sleeper)), 20, "a job on the worker to be stopped")
-        driver.stop([sleeper.found, *driver.children(sleeper)])
-        held = _held(stage, sleeper)
-        wait_until(
-            lambda: not held.isdisjoint(_held(stage, other)), lease * 4 + 10, "a job taken over"
-        )
-        # The children alone at first: nobody tells them that their leases are gone, so they
-        # write what their handlers came to, and only the store can refuse it.
-        driver.resume([one for one in driver.stopped() if one != sleeper.found])
-        wait_until(lambda: held <= _ended_late(stage, sleeper), 20, "the late ends")
+        workers = [driver.start_worker(lease, children=1, slots=JOBS) for _ in range(2)]
+        wait_until(lambda: driver.ready(*workers), 20, "both workers")
+        (job_id,) = stage.submit("block", ms=int(lease * 1500))
+        wait_until(lambda: _runs(stage, job_id), 20, "the job running")
+        workers.sort(key=lambda worker: not _held(stage, worker))
+        sleeper, other = workers
+        children = driver.children(sleeper)
+        driver.stop([sleeper.found, *children])
+        stage.submit("doze", JOBS, ms=10)
+        wait_until(lambda: job_id in _held(stage, other), lease * 4 + 10, "the job taken over")
+        driver.resume(children)
+        wait_until(lambda: _ended_in(stage, job_id, children), 20, "the late end")
         _pass(stage, 0.3)
         driver.resume([sleeper.found])
         stage.wait_for_the_end_of_all_jobs(lease * 8 + 20)
@@ -70,14 +125,17 @@ def _held(stage: Stage, worker: Process) -> set[str]:
     return set() if name is None else set(stage.auditor.running_under(name))
 
 
-def _ended_late(stage: Stage, worker: Process) -> set[str]:
-    """Jobs whose handlers have come to their end in a child of this worker."""
-    pids = {child.pid for child in stage.driver.children(worker)}
-    return {
-        line["job"]
-        for line in read_lines(stage.driver.journal_path)
-        if line["kind"] == "run_ended" and line["pid"] in pids
-    }
+def _runs(stage: Stage, job_id: str) -> bool:
+    lines = read_lines(stage.driver.journal_path)
+    return any(line["kind"] == "run_started" and line["job"] == job_id for line in lines)
+
+
+def _ended_in(stage: Stage, job_id: str, processes: list[Found]) -> bool:
+    """Tell whether the job's handler has come to its end in one of these processes."""
+    pids = {process.pid for process in processes}
+    lines = read_lines(stage.driver.journal_path)
+    ended = (line for line in lines if line["kind"] == "run_ended" and line["job"] == job_id)
+    return any(line["pid"] in pids for line in ended)
 
 
 def _pass(stage: Stage, seconds: float) -> None:

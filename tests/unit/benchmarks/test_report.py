@@ -81,6 +81,16 @@ def test_the_profile_names_every_process():
     assert "event loop 20 µs, threads 40 µs" in text
 
 
+def test_a_busy_machine_is_remarked():
+    busy = report.document("sqlite", quick=True, results=RESULTS, cores=2, others=0.4567)
+    quiet = report.document("sqlite", quick=True, results=RESULTS, cores=2, others=0.01)
+
+    assert busy["others_cpu_share"] == 0.457
+    assert "46%" in report.remark(busy)
+    assert report.remark(quiet) == ""
+    assert report.remark(shown()) == ""
+
+
 def starts(*offsets_ms):
     return [Start(n, 0, (1_000_000 + ms) * 1_000_000) for n, ms in enumerate(offsets_ms)]
 
@@ -150,7 +160,8 @@ def test_a_run_gives_the_numbers_it_promises_and_leaves_nothing_behind(tmp_path,
 
     found = json.loads(file.read_text())
     assert code == 0
-    assert set(found) == {*chosen, "engine", "quick", "cores", "fsync_p99_ms"}
+    named = {"engine", "quick", "cores", "fsync_p99_ms"}
+    assert set(found) - {"others_cpu_share"} == {*chosen} | named
     for part in ("submit_bulk", "submit_single", "drain"):
         assert set(found[part]) >= {"jobs_per_s", "cpu_us"}
     assert set(found["latency"]) >= {"p50_ms", "p95_ms", "p99_ms"}

@@ -80,6 +80,7 @@ def test_pauses_end_with_the_signal_with_death_or_with_the_run(journal, tmp_path
 
 def test_refusals_deaths_and_kills_are_counted(journal, tmp_path):
     journal.write("event", name="lease.lost", fields={"job_id": "a", "verb": "settle"})
+    journal.write("event", name="lease.lost", fields={"job_id": "a", "verb": "renew"})
     journal.write("event", name="child.died", fields={"worker": "w/c1", "pid": 7})
     journal.write("killed", what="child", pid=7)
     journal.write("killed", what="child", pid=8)

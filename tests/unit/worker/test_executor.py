@@ -132,7 +132,7 @@ async def test_bytes_that_are_not_json_are_rejected():
 
 
 async def test_arguments_that_do_not_fit_are_a_failure():
-    outcome = await Bench().outcome(make_run(greets, args=b'{"nome":"you"}'))
+    outcome = await Bench().outcome(make_run(greets, args=b'{"title":"you"}'))
 
     assert isinstance(outcome, Failed)
     assert outcome.error.type == "DoesNotFit"
@@ -367,3 +367,44 @@ async def test_handlers_do_not_share_context_variables():
 
     assert await bench.outcome(make_run(work, 0)) == Succeeded(b"1")
     assert await bench.outcome(make_run(work, 1)) == Succeeded(b"1")
+
+
+@pytest.mark.parametrize("function", [returns, greets_in_thread])
+async def test_a_stop_between_the_report_and_the_first_step_is_noticed(function):
+    bench = Bench()
+    claimed_at = runtime.boottime()
+    said = bench.link.flush
+
+    def stop_while_writing() -> bool:
+        # As if the process had been stopped here: its claims may have been given back meanwhile.
+        bench.pulse._last -= 10
+        bench.link.flush = said
+        return said()
+
+    bench.link.flush = stop_while_writing
+    bench.executor.offer([make_run(function, args=b'{"name":"x"}', vouched_at=claimed_at)])
+    await until(lambda: bench.link.of(Resync))
+
+    assert bench.outcomes == {}
+    assert bench.executor.running == {}
+    asked, asked_at = bench.pulse.answered()
+    bench.executor.confirm(asked, [], asked_at)
+    assert bench.outcomes == {0: None}
+
+
+async def test_claims_nobody_vouches_for_are_lost():
+    bench = Bench(slots=1)
+    now = runtime.boottime()
+    old, fresh, waiting = (
+        make_run(waits, number, vouched_at=at) for number, at in enumerate([now, now, now])
+    )
+    bench.executor.slots = 2
+    bench.executor.offer([old, fresh, waiting])
+    await until(lambda: old.entered and fresh.entered)
+    fresh.vouched_at = now + 20
+
+    assert bench.executor.unvouched(kept_since=now - 5, believed=10.0, now=now + 9) == []
+    assert bench.executor.unvouched(kept_since=now + 5, believed=10.0, now=now + 12) == []
+    assert bench.executor.unvouched(kept_since=now - 5, believed=10.0, now=now + 11) == [0, 2]
+    bench.executor.stop_all()
+    await bench.executor.idle()

@@ -11,9 +11,20 @@ from lamplighter.model.job import Delivery, JobState
 from lamplighter.observability import events
 from lamplighter.port.store import queue_topic
 from lamplighter.worker.burial import Burial
-from lamplighter.worker.keeper import Keeper, margin
-from lamplighter.worker.link import Cancel, Claimed, Lost, Started, Tick, Yours
+from lamplighter.worker.keeper import Keeper
+from lamplighter.worker.link import (
+    Cancel,
+    Claimed,
+    Finished,
+    Forsaken,
+    Kept,
+    Lost,
+    Started,
+    Tick,
+    Yours,
+)
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
+from lamplighter.worker.run import margin
 from lamplighter.worker.watch import Watch
 from tests.unit.worker.fakes import Clock, FakeLink, make_claim, make_engine, until
 
@@ -303,3 +314,53 @@ async def test_a_burial_waits_for_the_store(engine, child, burial):
     await burial.bury(child)
 
     assert engine.jobs.outcomes() == {f"{0:026d}": "released"}
+
+
+async def test_a_supervisor_that_was_stopped_itself_does_not_take_children_for_silent(
+    clock, engine, child, watch
+):
+    child.claims(0)
+
+    def stopped_after_reading() -> None:
+        clock.seconds += 20
+
+    child.line.read = stopped_after_reading
+    await watch.step()
+    await asyncio.sleep(0)
+
+    assert child.heard(Lost) == []
+    assert child.silent_since is None
+
+
+async def test_a_start_that_arrives_while_the_store_is_asked_counts(engine, child, burial):
+    engine.jobs.claims = [make_claim(0)]
+
+    def arrives() -> None:
+        child.claims(0)
+        child.starts(0)
+
+    child.line.read = arrives
+    await burial.give_back(child)
+
+    assert engine.jobs.outcomes() == {}
+
+
+async def test_a_started_claim_the_child_gave_up_is_not_taken_for_unstarted(engine, child, burial):
+    child.claims(0)
+    child.starts(0)
+    child._hear(Forsaken([0]))
+    engine.jobs.claims = [make_claim(0, delivery=Delivery.AT_MOST_ONCE)]
+
+    await burial.bury(child)
+
+    assert engine.jobs.states() == {f"{0:026d}": JobState.DEAD}
+
+
+async def test_a_child_hears_since_when_its_leases_are_kept(clock, child, watch):
+    child.claims(0, sent_at=998.0)
+    child.claims(1, sent_at=999.0)
+    await watch.step()
+    child._hear(Finished([0, 1]))
+    await watch.step()
+
+    assert [message.since for message in child.line.of(Kept)] == [998.0, 1000.0]

@@ -6,8 +6,7 @@ Nothing is written here; `verbs/claim.py` writes what was taken once the claim i
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from dataclasses import dataclass, field
+import json
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
@@ -21,32 +20,49 @@ SQL = load("claim")
 
 SEQ, DUE, COST = 0, 2, 13
 _BEFORE_ALL = -1
+_TURN_COLUMNS = 6
 _PAGE_LIMIT = 128
 
 Entry = tuple[int, str, int, int, "Turn"]
 """Place in line: time, tenant, due and sequence of the head, and the turn itself."""
 
 
-@dataclass(slots=True, eq=False)
 class Turn:
-    """A (lane, tenant) as the claim sees it."""
+    """A (lane, tenant) as the claim sees it.
 
-    lane: int
-    tenant: str
-    time: int
-    due: int
-    seq: int
-    share: int
-    weight: int
-    entry: Entry | None = None
-    """Its valid place in the heap; an older entry of the same turn is skipped when met."""
-    jobs: deque[Row] = field(default_factory=deque["Row"])
-    read: int = 0
-    """Size of the last page of jobs; the next one is twice as large."""
-    last: tuple[int, int] = (-1, -1)
-    """Due time and sequence of the last job read."""
-    exhausted: bool = False
-    changed: bool = False
+    ``jobs`` holds its next jobs as far as they were read, the first of them from the page that
+    brought the turn. With more than one tenant a turn is rarely reached twice in a claim, so what
+    follows the jobs taken is looked up only when it is, or for all turns together at the end.
+    """
+
+    __slots__ = (
+        "changed", "due", "entry", "exhausted", "jobs", "lane", "last", "read", "seq", "share",
+        "tenant", "time", "weight",
+    )  # fmt: skip
+
+    def __init__(self, lane: int, row: Row) -> None:
+        self.lane = lane
+        self.tenant: str = row[0]
+        self.time: int = row[1]
+        self.due: int = row[2]
+        self.seq: int = row[3]
+        self.share: int = row[4]
+        self.weight: int = row[5]
+        self.entry: Entry | None = None
+        """Its valid place in the heap; an older entry of the same turn is skipped when met."""
+        self.jobs: list[Row] = [row[_TURN_COLUMNS:]]
+        """Jobs read and not taken, the next one last."""
+        self.last = (self.due, self.seq)
+        """Due time and sequence of the last job read."""
+        self.read = 0
+        """Size of the last page of jobs; the next one is twice as large."""
+        self.exhausted = False
+        self.changed = False
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nobody has looked yet what follows the jobs taken."""
+        return not self.jobs and not self.exhausted
 
     def __lt__(self, other: Turn) -> bool:
         return self.lane < other.lane
@@ -83,6 +99,13 @@ class Line:
             if entry is not turn.entry:
                 heapq.heappop(self._heap)
                 continue
+            if turn.unknown:
+                # Its first job was taken before: only now it matters what comes after it.
+                heapq.heappop(self._heap)
+                turn.entry = None
+                if self._is_due(turn):
+                    self._stand(turn)
+                continue
             time = self.times.get(turn.tenant, turn.share)
             if turn.time < time:
                 self.stale += 1
@@ -90,7 +113,7 @@ class Line:
                     return None
                 turn.time, turn.changed = time, True
                 heapq.heappop(self._heap)
-                self._stand(turn, turn.due, turn.seq)
+                self._stand(turn)
                 continue
             if self._is_due(turn):
                 return turn
@@ -99,17 +122,36 @@ class Line:
 
     def take(self, turn: Turn) -> Row:
         """Take the turn's first job, move its tenant on, and put the turn where it belongs now."""
-        job = turn.jobs.popleft()
+        job = turn.jobs.pop()
         moved = stride.step(job[COST], turn.weight)
         time = self.times.get(turn.tenant, turn.share)
         time, self.clock = stride.hand_out(time, self.clock, moved)
         self.times[turn.tenant] = turn.time = time
         turn.changed = True
         turn.entry = None
-        if self._is_due(turn):
-            following = turn.jobs[0]
-            self._stand(turn, following[DUE], following[SEQ])
+        if turn.unknown:
+            turn.entry = (time, turn.tenant, _BEFORE_ALL, _BEFORE_ALL, turn)
+            heapq.heappush(self._heap, turn.entry)
+        elif self._is_due(turn):
+            self._stand(turn)
         return job
+
+    def heads(self) -> None:
+        """Look up what follows in all turns of which that is still unknown."""
+        unknown = [turn for turn in self.turns.values() if turn.changed and turn.unknown]
+        if not unknown:
+            return
+        given = json.dumps([(t.lane, t.tenant, *t.last) for t in unknown])
+        found = {row[0]: (row[1], row[2]) for row in self._tx.all(SQL["heads"], given)}
+        for index, turn in enumerate(unknown):
+            head = found.get(index)
+            turn.exhausted = True
+            turn.entry = None
+            if head is not None:
+                turn.due, turn.seq = head
+                turn.jobs.append((turn.seq, "", turn.due))
+                if turn.due <= self._tx.now:
+                    turn.entry = (turn.time, turn.tenant, *head, turn)
 
     def longest_waiting(self, before: int) -> Turn | None:
         """Give the asked-for turn whose head has been due longest, if since before ``before``."""
@@ -139,19 +181,24 @@ class Line:
             self._bounds.pop(lane, None)
         for row in rows:
             if (lane, row[0]) not in self.turns:
-                turn = self._enter(lane, row)
-                self._stand(turn, turn.due, turn.seq)
+                self._stand(self._enter(lane, row))
 
     def _longest_of(self, lane: int, before: int) -> list[Turn]:
         """Give the turns of a lane that may have waited longest: the touched, one other."""
         touched = [t for t in self.turns.values() if t.lane == lane and t.changed]
-        found = [t for t in touched if t.entry and t.due < before and self._is_due(t)]
+        for turn in touched:
+            # What follows is due no earlier than what was taken: most need no look.
+            if turn.entry is not None and turn.unknown and turn.due < before:
+                turn.entry = None
+                if self._is_due(turn):
+                    self._stand(turn)
+        found = [t for t in touched if t.entry and t.due < before and t.jobs]
         limit = len(touched) + 1
         for row in self._tx.all(SQL["longest"], lane, self.band.id, before, limit):
             turn = self.turns.get((lane, row[0]))
             if turn is None:
                 turn = self._enter(lane, row)
-                self._stand(turn, turn.due, turn.seq)
+                self._stand(turn)
             if not turn.changed and self._is_due(turn):
                 found.append(turn)
                 break
@@ -170,28 +217,31 @@ class Line:
                 self._read_lane(lane, self._bounds[lane])
 
     def _enter(self, lane: int, row: Row) -> Turn:
-        turn = Turn(lane, row[0], row[1], row[2], row[3], row[4], row[5])
+        turn = Turn(lane, row)
         self.turns[lane, turn.tenant] = turn
         return turn
 
-    def _stand(self, turn: Turn, due: int, seq: int) -> None:
-        turn.due, turn.seq = due, seq
-        turn.entry = (turn.time, turn.tenant, due, seq, turn)
+    def _stand(self, turn: Turn) -> None:
+        """Put a turn in line, by its time and its first job."""
+        head = turn.jobs[-1]
+        turn.due, turn.seq = head[DUE], head[SEQ]
+        turn.entry = (turn.time, turn.tenant, turn.due, turn.seq, turn)
         heapq.heappush(self._heap, turn.entry)
 
     def _is_due(self, turn: Turn) -> bool:
         """Tell whether the turn has a due job at its head, reading its jobs as needed."""
-        if not turn.jobs and not turn.exhausted:
+        if turn.unknown:
             self._read_jobs(turn)
-        return bool(turn.jobs) and turn.jobs[0][DUE] <= self._tx.now
+        return bool(turn.jobs) and turn.jobs[-1][DUE] <= self._tx.now
 
     def _read_jobs(self, turn: Turn) -> None:
         # One more than its likely share: the one after the last taken is the turn's new head.
         share = self._room // max(1, len(self._heap)) + 2
         limit = min(self._room + 1, max(share, turn.read * 2))
         rows = self._tx.all(SQL["waiting"], turn.lane, turn.tenant, *turn.last, limit)
-        turn.jobs.extend(rows)
-        turn.read = limit
         if rows:
             turn.last = (rows[-1][DUE], rows[-1][SEQ])
+        rows.reverse()
+        turn.jobs = rows
+        turn.read = limit
         turn.exhausted = len(rows) < limit

@@ -323,7 +323,7 @@ class ReferenceStore:
 
         return self._each(ids, decide)
 
-    def unhold(self, ids: Sequence[str]) -> list[Changed]:
+    def unhold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Put back into the turn."""
 
         def decide(row: Row) -> ChangeAnswer:
@@ -337,7 +337,7 @@ class ReferenceStore:
 
         return self._each(ids, decide)
 
-    def retry(self, ids: Sequence[str]) -> list[Changed]:
+    def retry(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Make due now; a dead job lives again."""
 
         def decide(row: Row) -> ChangeAnswer:
@@ -353,7 +353,7 @@ class ReferenceStore:
 
         return self._each(ids, decide)
 
-    def replay(self, ids: Sequence[str]) -> list[Changed]:
+    def replay(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Begin a new life."""
         return self._each(ids, self._replay_one)
 
@@ -368,7 +368,7 @@ class ReferenceStore:
         self._came(row)
         return DONE
 
-    def purge(self, ids: Sequence[str]) -> list[Changed]:
+    def purge(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Remove what has ended."""
 
         def decide(row: Row) -> ChangeAnswer:
@@ -426,17 +426,17 @@ class ReferenceStore:
 
     # ── settings ─────────────────────────────────────────────────────────────────────────────
 
-    def put_queue(self, name: str, settings: QueueSettings) -> None:
+    def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
         """Set a queue's hold or longest wait."""
         if settings.max_wait_ms is not None:
             self.lines.max_wait_ms[name] = settings.max_wait_ms
         _set(self.lines.held_queues, name, settings.held)
 
-    def put_type(self, name: str, settings: TypeSettings) -> None:
+    def put_type(self, name: str, settings: TypeSettings, *, by: str, reason: str) -> None:
         """Set a type's hold."""
         _set(self.lines.held_types, name, settings.held)
 
-    def put_tenant(self, name: str, settings: TenantSettings) -> None:
+    def put_tenant(self, name: str, settings: TenantSettings, *, by: str, reason: str) -> None:
         """Set a tenant's weight or hold."""
         if settings.weight is not None:
             self.lines.weights[name] = settings.weight

@@ -39,9 +39,12 @@ queue_names = st.sampled_from(QUEUES)
 type_names = st.sampled_from(TYPES)
 tenant_names = st.sampled_from(TENANTS)
 pick = st.integers(0, 40)
-picks = st.lists(pick, min_size=1, max_size=3)
+picks = st.lists(pick, min_size=1, max_size=4)
+verbs = st.sampled_from(["cancel", "hold", "hold", "unhold", "retry", "replay", "replay", "purge"])
 lease_ms = st.sampled_from([1_000, 5_000, 30_000])
-passing_ms = st.sampled_from([1, 999, 1_000, 5_000, 31_000, 61_000, 1_201_000])
+passing_ms = st.sampled_from([-2_500, -1, 1, 999, 1_000, 5_000, 31_000, 61_000, 1_201_000])
+"""How far the clock moves; now and then a little back."""
+max_wait_ms: st.SearchStrategy[int | None] = st.sampled_from([None, 1_000, 60_000])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,22 @@ jobs: st.SearchStrategy[JobSpec] = st.builds(
     ),
 )
 
+plain_jobs: st.SearchStrategy[JobSpec] = st.builds(
+    JobSpec,
+    type=_mostly(*TYPES),
+    queue=_mostly(*QUEUES),
+    tenant=tenant_names,
+    level=_mostly(Level.NORMAL, Level.HIGH),
+    delay_ms=_mostly(0, 1_000),
+    ahead_ms=st.none(),
+    held=st.just(False),
+    cost=_mostly(1, 2),
+    requirement=st.just(""),
+    delivery=st.just(Delivery.AT_LEAST_ONCE),
+    key=st.none(),
+)
+"""A backlog in which tenants meet: one queue, mostly one type and level."""
+
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
@@ -115,16 +134,16 @@ class RequestSpec:
     lease_ms: int
     requirements: tuple[str, ...]
 
-    def request(self, number: int, *, everything: bool = False) -> ClaimRequest:
-        """Make the request with this number; with ``everything``, for all there is."""
+    def request(self, number: int) -> ClaimRequest:
+        """Make the request with this number."""
         return ClaimRequest(
             nonce=f"{number:016x}",
             worker=WORKER,
-            queues=tuple((name, 20) for name in QUEUES) if everything else self.queues,
-            types=TYPES if everything else self.types,
-            limit=20 if everything else self.limit,
+            queues=self.queues,
+            types=self.types,
+            limit=self.limit,
             lease_ms=self.lease_ms,
-            requirements=("", "gpu") if everything else self.requirements,
+            requirements=self.requirements,
         )
 
 
@@ -142,6 +161,14 @@ requests: st.SearchStrategy[RequestSpec] = st.builds(
     limit=st.integers(1, 6),
     lease_ms=lease_ms,
     requirements=_mostly(("",), ("", "gpu"), ("gpu",)),
+)
+plain_requests: st.SearchStrategy[RequestSpec] = st.builds(
+    RequestSpec,
+    queues=st.just(tuple((name, 20) for name in QUEUES)),
+    types=st.just(TYPES),
+    limit=st.sampled_from([4, 1, 12]),
+    lease_ms=lease_ms,
+    requirements=st.just(("", "gpu")),
 )
 
 _errors = st.builds(
@@ -172,9 +199,44 @@ retentions: st.SearchStrategy[Retention] = st.builds(
     key_ms=st.sampled_from([RETENTION_FLOOR_MS + 7, 86_400_000]),
 )
 
-_flag: st.SearchStrategy[bool | None] = st.sampled_from([None, False, False, True])
-queue_settings = st.builds(
-    QueueSettings, max_wait_ms=st.sampled_from([None, 1_000, 60_000]), held=_flag
+_flag: st.SearchStrategy[bool | None] = st.sampled_from([None, None, False, False, True])
+Setting = tuple[str, str, QueueSettings | TenantSettings | TypeSettings]
+settings: st.SearchStrategy[Setting] = st.one_of(
+    st.tuples(
+        st.just("queue"),
+        queue_names,
+        st.builds(QueueSettings, max_wait_ms=max_wait_ms, held=_flag),
+    ),
+    st.tuples(
+        st.just("tenant"),
+        tenant_names,
+        st.builds(TenantSettings, weight=st.sampled_from([None, 1, 3, 1_000]), held=_flag),
+    ),
+    st.tuples(st.just("type"), type_names, st.builds(TypeSettings, held=_flag)),
 )
-tenant_settings = st.builds(TenantSettings, weight=st.sampled_from([None, 1, 3, 1_000]), held=_flag)
-type_settings = st.builds(TypeSettings, held=_flag)
+
+Step = tuple[str, dict[str, object]]
+_settled = st.lists(st.tuples(pick, outcomes), min_size=1, max_size=8)
+plans: st.SearchStrategy[list[Step]] = st.lists(
+    st.one_of(
+        st.tuples(st.just("claim"), st.fixed_dictionaries({"spec": plain_requests})),
+        st.tuples(st.just("claim"), st.fixed_dictionaries({"spec": plain_requests})),
+        st.tuples(st.just("claim"), st.fixed_dictionaries({"spec": requests})),
+        st.tuples(
+            st.just("submit"),
+            st.fixed_dictionaries({"specs": st.lists(plain_jobs, min_size=1, max_size=8)}),
+        ),
+        st.tuples(
+            st.just("settle"), st.fixed_dictionaries({"ends": _settled, "stale": st.just(False)})
+        ),
+        st.tuples(st.just("time_passes"), st.fixed_dictionaries({"ms": passing_ms})),
+        st.tuples(st.just("put"), st.fixed_dictionaries({"setting": settings})),
+        st.tuples(
+            st.just("change"),
+            st.fixed_dictionaries({"verb": verbs, "picks": picks, "running": st.booleans()}),
+        ),
+    ),
+    min_size=8,
+    max_size=30,
+)
+"""Steps of the machine for a test that mostly claims."""

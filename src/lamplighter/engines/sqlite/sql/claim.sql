@@ -56,15 +56,20 @@ SET awake = 1,
 WHERE lane = :lane AND tenant = :tenant;
 
 -- name: in_line
--- A page of a lane's awake turns in line, after a place. Index: turn_in_line.
+-- A page of a lane's awake turns in line, after a place, each with its first job.
+-- Index: turn_in_line, then the job's row.
 -- in: lane, band, time, tenant, limit
 SELECT turn.tenant,
        turn.time,
        turn.due,
        turn.seq,
        coalesce(share.time, 0),
-       coalesce(tenant.weight, 1)
+       coalesce(tenant.weight, 1),
+       job.seq, job.id, job.due, job.args, job.tenant, job.created, job.delivery, job.extras,
+       job.attempt, job.crashes, job.losses, job.suspect, job.generation, job.cost, job.schedule,
+       job.lease
 FROM turn INDEXED BY turn_in_line
+CROSS JOIN job ON job.seq = turn.seq
 LEFT JOIN share ON share.band = :band AND share.tenant = turn.tenant
 LEFT JOIN tenant ON tenant.name = turn.tenant
 WHERE turn.lane = :lane
@@ -74,15 +79,19 @@ ORDER BY turn.time, turn.tenant
 LIMIT :limit;
 
 -- name: longest
--- The awake turns of a lane by how long their head has been due. Index: turn_longest.
+-- The awake turns of a lane by how long their head has been due. Index: turn_longest, then the row.
 -- in: lane, band, before, limit
 SELECT turn.tenant,
        turn.time,
        turn.due,
        turn.seq,
        coalesce(share.time, 0),
-       coalesce(tenant.weight, 1)
+       coalesce(tenant.weight, 1),
+       job.seq, job.id, job.due, job.args, job.tenant, job.created, job.delivery, job.extras,
+       job.attempt, job.crashes, job.losses, job.suspect, job.generation, job.cost, job.schedule,
+       job.lease
 FROM turn INDEXED BY turn_longest
+CROSS JOIN job ON job.seq = turn.seq
 LEFT JOIN share ON share.band = :band AND share.tenant = turn.tenant
 LEFT JOIN tenant ON tenant.name = turn.tenant
 WHERE turn.lane = :lane AND turn.awake = 1 AND turn.due < :before
@@ -102,6 +111,25 @@ WHERE lane = :lane
   AND (due, seq) > (:due, :seq)
 ORDER BY due, seq
 LIMIT :limit;
+
+-- name: heads
+-- The next job after a place, for many turns at once, given as [lane, tenant, due, seq].
+-- Index: job_waiting, one look a turn.
+-- in: turns
+SELECT given.key, job.due, job.seq
+FROM json_each(:turns) AS given
+CROSS JOIN job ON job.seq = (
+    SELECT following.seq
+    FROM job AS following INDEXED BY job_waiting
+    WHERE following.lane = json_extract(given.value, '$[0]')
+      AND following.tenant = json_extract(given.value, '$[1]')
+      AND following.state = 'waiting'
+      AND following.hold IS NULL
+      AND (following.due, following.seq)
+          > (json_extract(given.value, '$[2]'), json_extract(given.value, '$[3]'))
+    ORDER BY following.due, following.seq
+    LIMIT 1
+);
 
 -- name: run
 -- in: lease, nonce, worker, handout, now, expires, lease_ms, seq

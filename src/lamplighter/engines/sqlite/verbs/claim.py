@@ -116,6 +116,7 @@ def _write(tx: Transaction, request: ClaimRequest, counters: list[_Counter]) -> 
 
 def _write_lines(tx: Transaction, lines: list[Line]) -> None:
     for line in lines:
+        line.heads()
         done: list[Row] = []
         moved: list[Row] = []
         for turn in line.turns.values():
@@ -124,7 +125,7 @@ def _write_lines(tx: Transaction, lines: list[Line]) -> None:
             if turn.entry is not None:
                 moved.append((1, turn.time, turn.due, turn.seq, turn.lane, turn.tenant))
             elif turn.jobs:
-                head = turn.jobs[0]
+                head = turn.jobs[-1]
                 moved.append((0, turn.time, head[DUE], head[SEQ], turn.lane, turn.tenant))
             else:
                 done.append((turn.lane, turn.tenant))

@@ -1,0 +1,175 @@
+"""`lamplighter dev`: a program at work in one command, until Ctrl-C."""
+
+import asyncio
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from lamplighter import App
+from lamplighter.worker.load import load
+
+ROOT = Path(__file__).parents[2]
+COMMAND = Path(sys.executable).parent / "lamplighter"
+PATIENCE = 40.0
+
+
+class Terminal:
+    """A command, its output to one descriptor, and what has come out so far."""
+
+    def __init__(self, process: subprocess.Popen[bytes], source: int) -> None:
+        self.process = process
+        self.text = ""
+        self._source = source
+        os.set_blocking(source, False)
+        self._news = asyncio.Event()
+        asyncio.get_running_loop().add_reader(source, self._read)
+
+    async def shown(self, *parts: str) -> None:
+        """Wait until each of these has been shown."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not all(part in self.text for part in parts):
+                    assert self.process.poll() is None, self.text
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise AssertionError(f"waited in vain for {parts}: {self.text}") from None
+
+    async def ended(self) -> int:
+        try:
+            return await asyncio.to_thread(self.process.wait, PATIENCE)
+        finally:
+            self._read()
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._source)
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._source)
+
+    def _read(self) -> None:
+        try:
+            while chunk := os.read(self._source, 1 << 16):
+                self.text += chunk.decode(errors="replace")
+        except BlockingIOError:
+            pass
+        except OSError:
+            # A terminal whose last user has gone cannot be read any more.
+            asyncio.get_running_loop().remove_reader(self._source)
+        self._news.set()
+
+
+@pytest.fixture
+async def dev(tmp_path):
+    started: list[Terminal] = []
+
+    def start(*arguments: str, terminal: bool = False) -> Terminal:
+        source, sink = pty.openpty() if terminal else os.pipe()
+        if terminal:
+            fcntl.ioctl(sink, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        process = subprocess.Popen(
+            [COMMAND, "dev", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+        )
+        os.close(sink)
+        started.append(Terminal(process, source))
+        return started[-1]
+
+    yield start
+    for terminal in started:
+        terminal.close()
+
+
+async def test_the_shop_is_at_work_and_stops_in_peace(dev, tmp_path):
+    shop = dev("examples.shop:app", "--speed", "28800")
+
+    await shop.shown("succeeded  charge", "retrying   charge", "again in 30 min")
+    await shop.shown("succeeded  remind_of_cart", "dead       sync_old_warehouse")
+    await shop.shown("tenant=corner-bakery", "tenant=grand-hotel")
+    shop.process.send_signal(signal.SIGINT)
+
+    assert await shop.ended() == 0
+    assert "Traceback" not in shop.text
+    assert (tmp_path / "lamplighter.db").exists()
+
+
+async def test_in_a_terminal_there_is_a_view(dev):
+    shop = dev("examples.shop:app", "--speed", "2880", "--children", "1", terminal=True)
+
+    await shop.shown("queues", "workers", "payments", "succeeded", "failures", "jobs/s")
+    shop.process.send_signal(signal.SIGTERM)
+
+    assert await shop.ended() == 0
+    assert "stopped: " in shop.text
+
+
+async def test_events_for_programs_are_json(dev):
+    shop = dev("examples.shop:app", "--json", "--children", "1", "--url", "sqlite:///other.db")
+    await shop.shown('"event": "job.settled"', '"state": "succeeded"')
+    shop.process.send_signal(signal.SIGINT)
+    assert await shop.ended() == 0
+    told = [json.loads(line) for line in shop.text.splitlines() if line.startswith("{")]
+    assert {"job.submitted", "job.settled", "child.started"} <= {event["event"] for event in told}
+
+
+NOISY = """
+import sys
+
+from lamplighter import App
+
+app = App()
+
+
+@app.job
+async def hello() -> None:
+    print("printed by a handler")
+
+
+@app.on_dev
+async def broken_story(app: App) -> None:
+    await hello.submit()
+    raise ValueError("this story has no end")
+"""
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+async def test_a_story_that_fails_is_told_and_the_worker_goes_on(dev, tmp_path, terminal):
+    (tmp_path / "noisy.py").write_text(NOISY)
+    noisy = dev("noisy:app", "--children", "1", terminal=terminal)
+    await noisy.shown("this story has no end", "printed by a handler", "succeeded")
+    noisy.process.send_signal(signal.SIGINT)
+    assert await noisy.ended() == 1
+    assert "the story broken_story failed" in noisy.text
+    assert "noisy.py" in noisy.text
+
+
+async def test_an_address_that_leads_nowhere_is_told_at_once(dev):
+    shop = dev("examples.shop:app", "--url", "sqlite:///no/such/folder.db")
+    assert await shop.ended() == 1
+    assert "error: the folder" in shop.text
+    assert "Traceback" not in shop.text
+
+
+def test_the_shop_names_what_its_story_uses():
+    app = load("examples.shop:app")
+    assert isinstance(app, App)
+    assert app.registry.names() == (
+        *("charge", "remind_of_cart", "send_confirmation"),
+        *("sync_old_warehouse", "write_invoice"),
+    )
+    assert app.registry.get("charge").retry.delays == (60, 300, 1800)
+    assert len(app.stories) == 1

@@ -1,0 +1,50 @@
+"""The fault run in small: every scenario once, on short leases. `make faults` plays it long."""
+
+import sys
+
+import pytest
+
+from tests.faults.report import summary
+from tests.faults.scenarios import busy, load, rescue, stopped
+
+LEASE = 1.5
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are found through /proc"),
+    pytest.mark.timeout(150),
+]
+
+
+def held(verdict):
+    assert not verdict.violations, summary([verdict])
+
+
+def test_kills_under_load_lose_and_repeat_nothing(tmp_path):
+    plan = load.Plan(
+        lease=LEASE, seconds=7, children=2, kill_rate=2.0, backlog=60, rate=8.0, drain=90
+    )
+
+    verdict = load.run(tmp_path / "load", "small", plan)
+
+    held(verdict)
+    assert sum(verdict.kills.values()) >= 3
+
+
+def test_a_stopped_child_keeps_its_jobs(tmp_path):
+    held(stopped.run_child(tmp_path / "child", LEASE))
+
+
+def test_late_writes_of_a_stopped_worker_are_refused(tmp_path):
+    held(stopped.run_worker(tmp_path / "worker", LEASE))
+
+
+def test_what_may_run_once_is_not_run_again_after_a_stop(tmp_path):
+    held(stopped.run_alone(tmp_path / "alone", LEASE))
+
+
+def test_jobs_of_a_killed_worker_are_claimable_soon(tmp_path):
+    held(rescue.run(tmp_path / "rescue", LEASE))
+
+
+def test_handlers_that_block_their_process_run_once(tmp_path):
+    held(busy.run(tmp_path / "busy", LEASE))

@@ -1,0 +1,120 @@
+import json
+
+import pytest
+
+from lamplighter.model.job import JobState, Status
+
+OTHER = "e" * 16
+
+
+def test_list_groups_by_cause(answer, lamplighter, store):
+    store.dead(), store.dead()
+    newest = store.dead(fingerprint=OTHER)
+
+    groups = answer("dlq", "list")["groups"]
+
+    assert [(group["count"], group["fingerprint"]) for group in groups] == [
+        (2, "f" * 16),
+        (1, OTHER),
+    ]
+    assert groups[1]["example"] == newest
+    assert "CardDeclined: no money" in lamplighter("dlq", "list").stdout
+
+
+def test_list_keeps_to_its_filters(answer, store):
+    store.dead("charge", tenant="acme")
+    store.dead("refund", tenant="acme")
+    assert answer("dlq", "list", "--type", "charge", "--after", "2h")["groups"][0]["count"] == 1
+    assert answer("dlq", "list", "--before", "2h")["groups"] == []
+    assert answer("dlq", "list", "--after", "2100-01-01T00:00:00Z")["groups"] == []
+    assert answer("dlq", "list", "--tenant", "nobody")["groups"] == []
+
+
+def test_show_gives_one_letter_or_all_with_one_cause(answer, lamplighter, store):
+    first, second = store.dead(), store.dead()
+    assert answer("dlq", "show", first)["error"]["fingerprint"] == "f" * 16
+    assert {job["id"] for job in answer("dlq", "show", "f" * 16)["jobs"]} == {first, second}
+    assert "Traceback:" in lamplighter("dlq", "show", first).stdout
+    assert first in lamplighter("dlq", "show", "f" * 16).stdout
+
+
+def test_show_refuses_what_is_not_dead(lamplighter, store):
+    result = lamplighter("dlq", "show", store.submit())
+    assert result.exit_code == 1
+    assert "not dead" in result.stderr
+    assert "neither a job id nor the fingerprint" in lamplighter("dlq", "show", "what").stderr
+
+
+def test_replay_takes_a_filter(answer, store):
+    wanted, other = store.dead("charge"), store.dead("refund")
+
+    replayed = answer("dlq", "replay", "--type", "charge", "--reason", "bank is back")
+
+    assert replayed == {"count": 1, "answers": {"done": 1}}
+    assert store.job(wanted).status is Status.READY
+    assert store.job(other).state is JobState.DEAD
+
+
+def test_replay_takes_ids_and_answers_for_each(lamplighter, store):
+    dead, done = store.dead("a"), store.succeeded("b")
+
+    result = lamplighter("dlq", "replay", dead, done, "--json")
+
+    assert result.exit_code == 1
+    answers = {job["id"]: job["answer"] for job in json.loads(result.stdout)["jobs"]}
+    assert answers == {dead: "done", done: "conflict"}
+    assert store.job(done).state is JobState.SUCCEEDED
+
+
+@pytest.mark.parametrize("verb", ["replay", "purge"])
+def test_a_dry_run_shows_and_changes_nothing(answer, lamplighter, store, verb):
+    job_id = store.dead()
+    before = store.job(job_id)
+    assert answer("dlq", verb, "--all", "--dry-run") == {
+        "dry_run": True,
+        "count": 1,
+        "ids": [job_id],
+    }
+    assert answer("dlq", verb, job_id, "--dry-run")["ids"] == [job_id]
+    told = lamplighter("dlq", verb, "--all", "--dry-run")
+    assert job_id in told.stdout
+    assert "1 dead letter would be" in told.stderr
+    assert store.job(job_id) == before
+
+
+@pytest.mark.parametrize("verb", ["replay", "purge"])
+def test_nothing_is_chosen_by_mistake(lamplighter, store, verb):
+    job_id = store.dead()
+    assert lamplighter("dlq", verb).exit_code == 2
+    assert lamplighter("dlq", verb, job_id, "--all").exit_code == 2
+    assert lamplighter("dlq", verb, "--type", "charge", "--all").exit_code == 2
+    assert store.job(job_id).state is JobState.DEAD
+
+
+def test_purge_asks_for_a_yes(lamplighter, store):
+    job_id = store.dead()
+
+    result = lamplighter("dlq", "purge", "--all")
+
+    assert result.exit_code == 1
+    assert "1 dead letter would be removed for ever" in result.stderr
+    assert "--yes" in result.stderr
+    assert store.job(job_id).state is JobState.DEAD
+
+
+def test_purge_removes_only_dead_letters(lamplighter, store):
+    dead, done, other = store.dead("a"), store.succeeded("b"), store.dead("c")
+
+    assert lamplighter("dlq", "purge", dead, done, "--yes").exit_code == 1
+    assert lamplighter("dlq", "purge", "--fingerprint", "f" * 16, "--yes").exit_code == 0
+
+    assert store.job(done).state is JobState.SUCCEEDED
+    for gone in (dead, other):
+        assert lamplighter("jobs", "show", gone).exit_code == 1
+
+
+def test_a_long_list_of_letters_is_replayed_whole(answer, store, monkeypatch):
+    monkeypatch.setattr("lamplighter.cli.dlq.PAGE", 2)
+    for _ in range(5):
+        store.dead()
+    assert answer("dlq", "replay", "--all") == {"count": 5, "answers": {"done": 5}}

@@ -1,0 +1,153 @@
+import json
+import socket
+
+import pytest
+
+from lamplighter.model.job import JobState, Status
+
+UNKNOWN = "01M7FGQ3150077Z61KMGXG8AQQ"
+
+
+def test_list_shows_jobs_newest_first(lamplighter, store):
+    first, second = store.submit("charge"), store.dead("refund")
+    lines = lamplighter("jobs", "list").stdout.splitlines()
+    assert lines[0].split()[:3] == ["id", "status", "type"]
+    assert lines[1].startswith(second)
+    assert "CardDeclined: no money" in lines[1]
+    assert lines[2].startswith(first)
+
+
+def test_list_keeps_to_its_filters(answer, store):
+    wanted = store.dead("charge", tenant="acme", tags=["eu"], queue="payments")
+    store.dead("charge", tenant="other", queue="payments")
+    store.dead("refund", tenant="acme", tags=["eu"])
+    store.submit("charge", tenant="acme", tags=["eu"])
+
+    listed = answer(
+        *("jobs", "list", "--status", "failed", "--type", "charge", "--tenant", "acme"),
+        *("--tag", "eu", "--queue", "payments"),
+    )
+
+    assert [job["id"] for job in listed["jobs"]] == [wanted]
+
+
+def test_list_goes_on_behind_its_cursor(answer, lamplighter, store):
+    ids = [store.submit() for _ in range(3)]
+    page = answer("jobs", "list", "--limit", "2")
+    assert [job["id"] for job in page["jobs"]] == ids[:0:-1]
+
+    rest = answer("jobs", "list", "--limit", "2", "--cursor", page["cursor"])
+
+    assert [job["id"] for job in rest["jobs"]] == ids[:1]
+    assert rest["cursor"] is None
+    assert f"--cursor {page['cursor']}" in lamplighter("jobs", "list", "--limit", "2").stderr
+
+
+def test_a_job_is_told_to_programs_under_keys_that_stay(answer, store):
+    job_id = store.dead("charge", tenant="acme")
+    job = answer("jobs", "show", job_id)
+    assert job["id"] == job_id
+    assert job["status"] == "dead"
+    assert job["tenant"] == "acme"
+    assert job["arguments"] == {"order": "o-1"}
+    assert job["error"]["type"] == "CardDeclined"
+    assert job["finished_at"].endswith("Z")
+    assert [attempt["outcome"] for attempt in job["attempts"]] == ["failed"]
+    assert set(job) == {
+        *("id", "type", "status", "state", "queue", "priority", "tenant", "arguments"),
+        *("created_at", "due_at", "claimed_at", "lease_ends_at", "finished_at"),
+        *("failed_attempts", "crashes", "losses", "generation", "delivery", "timeout"),
+        *("tags", "metadata", "worker", "hold", "cancel", "reason", "result", "result_note"),
+        *("error", "attempts"),
+    }
+
+
+def test_show_tells_people_everything(lamplighter, store):
+    shown = lamplighter("jobs", "show", store.dead("charge")).stdout
+    for part in ("CardDeclined: no money", '{"order": "o-1"}', "failed attempts", "Traceback:"):
+        assert part in shown
+
+
+def test_show_tells_the_result(lamplighter, store):
+    assert '"paid"' in lamplighter("jobs", "show", store.succeeded()).stdout
+
+
+def test_cancel_answers_for_each_job(lamplighter, store):
+    waiting, running, done = store.submit("a"), store.running("b"), store.succeeded("c")
+
+    result = lamplighter("jobs", "cancel", waiting, running, done, UNKNOWN, "--json")
+
+    assert result.exit_code == 1
+    assert [job["answer"] for job in json.loads(result.stdout)["jobs"]] == [
+        "done",
+        "requested",
+        "conflict",
+        "unknown",
+    ]
+    assert store.job(waiting).state is JobState.CANCELLED
+    assert store.job(running).status is Status.CANCELLING
+
+
+def test_hold_says_who_and_why(lamplighter, store):
+    job_id = store.submit()
+
+    result = lamplighter("jobs", "hold", job_id, "--reason", "audit")
+
+    assert result.exit_code == 0
+    assert "done" in result.stdout
+    hold = store.job(job_id).hold
+    assert hold is not None
+    assert (hold.by, hold.reason) == (f"ada@{socket.gethostname()}", "audit")
+    assert "audit" in lamplighter("jobs", "list").stdout
+
+
+def test_unhold_lets_a_job_go_on(lamplighter, store):
+    job_id = store.submit()
+    lamplighter("jobs", "hold", job_id, "--by", "grace")
+    assert store.job(job_id).status is Status.PAUSED
+
+    assert lamplighter("jobs", "unhold", job_id).exit_code == 0
+
+    assert store.job(job_id).status is Status.READY
+
+
+def test_retry_runs_a_dead_job_again_and_a_scheduled_one_now(answer, store):
+    dead, later = store.dead(), store.submit("later", delay_ms=3_600_000)
+
+    answers = answer("jobs", "retry", dead, later)
+
+    assert [job["answer"] for job in answers["jobs"]] == ["done", "done"]
+    assert store.job(dead).status is Status.READY
+    assert store.job(later).status is Status.READY
+
+
+@pytest.mark.parametrize("verb", ["cancel", "hold", "unhold", "retry"])
+def test_nothing_is_done_while_one_id_is_no_id(lamplighter, store, verb):
+    job_id = store.submit()
+    before = store.job(job_id)
+
+    result = lamplighter("jobs", verb, job_id, "nonsense")
+
+    assert result.exit_code == 1
+    assert "`nonsense` is not a job id" in result.stderr
+    assert store.job(job_id) == before
+
+
+def test_why_gives_the_reasons(answer, lamplighter, store):
+    job_id = store.submit(delay_ms=3_600_000)
+    lamplighter("jobs", "hold", job_id, "--by", "grace", "--reason", "audit")
+
+    told = lamplighter("why", job_id).stdout
+
+    assert "held by grace: audit" in told
+    assert "it is due in" in told
+    found = answer("why", job_id)
+    assert [reason["why"] for reason in found["reasons"]][:2] == ["held_job", "not_due"]
+    assert found["reasons"][0]["mark"]["by"] == "grace"
+
+
+def test_why_and_show_say_that_a_job_is_unknown(lamplighter, store):
+    for command in (["why"], ["jobs", "show"], ["dlq", "show"]):
+        result = lamplighter(*command, UNKNOWN)
+        assert result.exit_code == 1
+        assert f"no job `{UNKNOWN}`" in result.stderr
