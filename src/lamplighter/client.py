@@ -159,7 +159,8 @@ class Client:
             await engine.wakeup.notify(queue_topic(queue))
         if events.listened():
             created = sum(answer.answer is SubmitAnswer.CREATED for answer in answers)
-            events.emit(events.JOB_SUBMITTED, count=len(jobs), created=created)
+            types = sorted({job.type for job in jobs})
+            events.emit(events.JOB_SUBMITTED, count=len(jobs), created=created, types=types)
 
     # ── operate ──────────────────────────────────────────────────────────────────────────────
 

@@ -92,7 +92,8 @@ def _line(word: str, text: str, style: str = "", *, failure: bool = False) -> Li
 def _submitted(fields: Fields) -> tuple[str, str, str]:
     created, total = fields.get("created", 0), fields.get("count", 0)
     again = f", {total - created} known before" if created != total else ""
-    return "submitted", f"{created} {'job' if created == 1 else 'jobs'}{again}", "cyan"
+    types = ", ".join(fields.get("types", ())) or "jobs"
+    return "submitted", f"{created} × {types}{again}", "cyan"
 
 
 def _cancelled(fields: Fields) -> tuple[str, str, str]:

@@ -32,7 +32,7 @@ PRUNED = "store.pruned"
 CLOCK_JUMPED = "clock.jumped"
 
 EVENTS: Mapping[str, str] = {
-    JOB_SUBMITTED: "Jobs were accepted by the store: count, created.",
+    JOB_SUBMITTED: "Jobs were accepted by the store: count, created, types.",
     JOB_CLAIMED: "Jobs were handed to a worker: count, worker.",
     JOB_STARTED: "A handler started: job_id, type, tenant, queue, attempt.",
     JOB_SETTLED: "A claim was settled: job_id, type, tenant, queue, outcome, state, seconds.",

@@ -11,7 +11,7 @@ from lamplighter.config import Settings
 from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreError
 from lamplighter.model.job import TERMINAL, JobState
-from lamplighter.model.lifecycle import Settlement
+from lamplighter.model.lifecycle import Settlement, milliseconds
 from lamplighter.model.outcome import Outcome
 from lamplighter.observability import events
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
@@ -211,7 +211,7 @@ def hastened(settlement: Settlement, speed: float) -> Settlement:
     delay_ms = settlement.next.delay_ms
     if speed == 1 or not delay_ms:
         return settlement
-    return replace(settlement, next=replace(settlement.next, delay_ms=int(delay_ms / speed)))
+    return replace(settlement, next=replace(settlement.next, delay_ms=milliseconds(delay_ms / speed / 1000)))
 
 
 def _tell_settled(run: Run, settlement: Settlement, settled: Settled) -> None:

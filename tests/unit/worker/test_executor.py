@@ -369,7 +369,7 @@ async def test_handlers_do_not_share_context_variables():
     assert await bench.outcome(make_run(work, 1)) == Succeeded(b"1")
 
 
-@pytest.mark.parametrize("function", [returns, greets_in_thread])
+@pytest.mark.parametrize("function", [greets, greets_in_thread])
 async def test_a_stop_between_the_report_and_the_first_step_is_noticed(function):
     bench = Bench()
     claimed_at = runtime.boottime()

@@ -44,6 +44,17 @@ def path_of(url: str) -> Path:
 
 def check_place(path: Path) -> None:
     """Refuse places where SQLite's locks do not work or nothing can be written."""
+    try:
+        _check_place(path)
+    except OSError as error:
+        raise StoreUnreachable(
+            f"the database `{path}` cannot be reached: {error.strerror}",
+            hint="check that every folder on the way may be entered by this user",
+            value=str(path),
+        ) from error
+
+
+def _check_place(path: Path) -> None:
     if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
         raise StoreUnreachable(
             f"this Python brings SQLite {sqlite3.sqlite_version}; 3.37 or newer is needed",

@@ -33,9 +33,9 @@ def explain(tx: Transaction, job_id: str) -> Explanation | None:
 
 def _not_waiting(tx: Transaction, record: JobRecord) -> Reason:
     if record.state is JobState.RUNNING:
-        since = (tx.now - (record.claimed_at_ms or tx.now)) / 1000
+        since = _span(tx.now - (record.claimed_at_ms or tx.now))
         asked = "; a cancel was requested" if record.cancel else ""
-        text = f"it is running, since {since:.1f} s, on worker {record.worker}{asked}"
+        text = f"it is running, for {since}, on worker {record.worker}{asked}"
         return Reason(why=Why.RUNNING, text=text, until_ms=record.expires_at_ms)
     if record.state is JobState.BLOCKED:
         return Reason(why=Why.BLOCKED, text="it waits for other jobs to succeed first")
@@ -68,8 +68,17 @@ def _not_due(tx: Transaction, record: JobRecord) -> list[Reason]:
     if wait <= 0:
         return []
     what = "it failed and is tried again" if record.job.attempt else "it is due"
-    text = f"{what} in {wait / 1000:.1f} s"
+    text = f"{what} in {_span(wait)}"
     return [Reason(why=Why.NOT_DUE, text=text, until_ms=record.job.due_at_ms)]
+
+
+def _span(milliseconds: int) -> str:
+    """Say a duration as people do."""
+    seconds = milliseconds / 1000
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
 
 
 def _workers(tx: Transaction, record: JobRecord) -> list[Reason]:
