@@ -71,8 +71,8 @@ def events_page() -> str:
             "# Events",
             "",
             (
-                "`lamplighter.observability.events.listen(listener)` calls `listener(name, fields)` "
-                "for each."
+                "`lamplighter.observability.events.listen(listener)` calls "
+                "`listener(name, fields)` for each."
             ),
             "",
             "| event | when, and its fields |",

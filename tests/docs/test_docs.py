@@ -35,9 +35,7 @@ def test_every_setting_is_documented() -> None:
 
 def test_every_event_constant_is_described() -> None:
     names = {
-        value
-        for name, value in vars(events).items()
-        if name.isupper() and isinstance(value, str)
+        value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)
     }
     assert names == set(events.EVENTS)
 

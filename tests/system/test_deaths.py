@@ -188,3 +188,22 @@ async def test_a_handler_is_stopped_before_a_lease_that_cannot_be_renewed_ends(w
     assert held.state is JobState.RUNNING
     assert record.state is JobState.SUCCEEDED
     assert record.lease == 2
+
+
+async def test_handlers_stop_by_themselves_when_nobody_keeps_their_leases(world):
+    worker = await world.worker(lease=1.0)
+    job_id = await world.submit("wait")
+    first = await world.runs.seen(job_id, "start")
+    await world.worker(lease=1.0)
+
+    worker.signal(signal.SIGSTOP)
+    stopped = await world.runs.seen(job_id, "stopped")
+    again = await world.runs.seen(job_id, "start", count=2)
+    worker.signal(signal.SIGCONT)
+    world.runs.release()
+    record = await world.ended(job_id)
+
+    assert stopped[2] == first[2]
+    assert again[2] != first[2]
+    assert record.state is JobState.SUCCEEDED
+    assert record.lease == 2

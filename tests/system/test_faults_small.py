@@ -38,6 +38,10 @@ def test_late_writes_of_a_stopped_worker_are_refused(tmp_path):
     held(stopped.run_worker(tmp_path / "worker", LEASE))
 
 
+def test_children_of_a_stopped_supervisor_stop_by_themselves(tmp_path):
+    held(stopped.run_supervisor(tmp_path / "supervisor", LEASE))
+
+
 def test_what_may_run_once_is_not_run_again_after_a_stop(tmp_path):
     held(stopped.run_alone(tmp_path / "alone", LEASE))
 

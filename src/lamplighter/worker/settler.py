@@ -211,7 +211,9 @@ def hastened(settlement: Settlement, speed: float) -> Settlement:
     delay_ms = settlement.next.delay_ms
     if speed == 1 or not delay_ms:
         return settlement
-    return replace(settlement, next=replace(settlement.next, delay_ms=milliseconds(delay_ms / speed / 1000)))
+    return replace(
+        settlement, next=replace(settlement.next, delay_ms=milliseconds(delay_ms / speed / 1000))
+    )
 
 
 def _tell_settled(run: Run, settlement: Settlement, settled: Settled) -> None:

@@ -298,4 +298,4 @@ async def test_submissions_are_told_as_events(charge):
     finally:
         stop()
 
-    assert (events.JOB_SUBMITTED, {"count": 1, "created": 1}) in told
+    assert (events.JOB_SUBMITTED, {"count": 1, "created": 1, "types": ["charge"]}) in told

@@ -406,5 +406,6 @@ async def test_claims_nobody_vouches_for_are_lost():
     assert bench.executor.unvouched(kept_since=now - 5, believed=10.0, now=now + 9) == []
     assert bench.executor.unvouched(kept_since=now + 5, believed=10.0, now=now + 12) == []
     assert bench.executor.unvouched(kept_since=now - 5, believed=10.0, now=now + 11) == [0, 2]
+    bench.executor.close()
     bench.executor.stop_all()
     await bench.executor.idle()
