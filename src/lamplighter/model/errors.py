@@ -220,5 +220,7 @@ def every_error() -> list[type[LamplighterError]]:
     """All classes of this module, base first."""
     found: list[type[LamplighterError]] = [LamplighterError]
     for cls in found:
-        found.extend(sub for sub in cls.__subclasses__() if sub not in found)
+        found.extend(
+            sub for sub in cls.__subclasses__() if sub not in found and sub.__module__ == __name__
+        )
     return found

@@ -2,8 +2,8 @@
 
 Each tenant has a virtual time per (queue, level). A hand-out moves it on by a step that is short
 for a heavy tenant and long for a light one, and the tenant that is furthest behind goes next. The
-clock of a (queue, level) is the largest virtual time at which a hand-out was made; who was away
-comes back at the clock, so that nobody saves up turns while idle.
+clock of a (queue, level) is the largest virtual time at which a turn was taken in line; who was
+away comes back at the clock, so that nobody saves up turns while idle.
 
 The order in one (queue, level), over the lanes that were asked for:
 
@@ -62,10 +62,14 @@ def awake_at(time: int, clock: int) -> int:
     return max(time, clock)
 
 
-def hand_out(time: int, clock: int, moved: int) -> tuple[int, int]:
-    """Give the tenant's new time and the new clock after a hand-out."""
+def hand_out(time: int, clock: int, moved: int, *, out_of_turn: bool = False) -> tuple[int, int]:
+    """Give the tenant's new time and the new clock after a hand-out.
+
+    A hand-out to who waited longest is charged but leaves the clock alone: its tenant may be far
+    ahead of the others, and the clock would lift them all to it and wipe out their weights.
+    """
     start = max(time, clock)
-    return start + moved, start
+    return start + moved, clock if out_of_turn else start
 
 
 def takes_the_longest_waiting(handout: int) -> bool:

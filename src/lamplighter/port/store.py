@@ -66,9 +66,9 @@ class JobStore(Protocol):
         job's lease number by one and sets the nonce; the lease ends ``lease_ms`` from the store's
         now. Each hand-out carries its queue's next hand-out number. Repeated with the same nonce
         it returns the jobs still running under that nonce and hands out nothing new. Never waits.
-        `poll_after_ms` is 0 when due work was left behind only because of a bound other than
-        ``limit``; None when nothing asked for is waiting with a time; otherwise the time until
-        the next asked-for job falls due. Jobs of held queues, types or tenants do not count.
+        `poll_after_ms` is the time until the next asked-for job is due: 0 when due work was left
+        behind, by ``limit`` or by a bound; None when nothing asked for waits. Held jobs, and jobs
+        of held queues, types or tenants, do not count. For a repeated claim it is 0.
         """
         ...
 
@@ -86,7 +86,8 @@ class JobStore(Protocol):
         Accepted only while the job runs under exactly this fence; then `next` is written, or
         `cancelled` if that is set and a cancel was requested. Back to waiting: due after
         ``delay_ms``, behind nobody who is due later. The same fence again is `already` until the
-        job is claimed again or removed; any other fence, or an unknown id, is `lost`. With
+        job is claimed again or removed; any other fence, or an unknown id, is `lost`. Going back
+        without an error keeps the last one. With
         `only_if_expired` a lease that has not ended is left alone and answered `renewed`. With
         `history` a row of the attempt is kept. A settled job no longer has a lease that could end,
         and the record names the worker of its last attempt. A cancel request does not outlive

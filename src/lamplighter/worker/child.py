@@ -75,7 +75,9 @@ class Child:
         self._drain_at: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._deadline = 0.0
         self._kept_since = 0.0
+        self._reassured_at = 0.0
         self._believed = 0.0
+        self._patience = 0.0
         self._wants_events = False
         self._pulse = Pulse(self._link)
 
@@ -112,6 +114,8 @@ class Child:
     ) -> None:
         queues = _queues(begin, registry)
         self._believed = settings.lease - margin(settings.lease)
+        self._patience = settings.lease / 3
+        self._reassured_at = runtime.boottime()
         self._settler = Settler(
             engine,
             settings,
@@ -136,6 +140,7 @@ class Child:
             executor=self._executor,
             link=self._link,
             on_end=self._ended,
+            is_kept=self._is_kept,
         )
         self._settler.tells = self._executor.tells = begin.events
         self._link.say(_hello(registry, queues))
@@ -184,6 +189,10 @@ class Child:
         if numbers:
             self._executor.stop(numbers, Stop.LOST)
 
+    def _is_kept(self) -> bool:
+        """Whether a supervisor is there to keep the leases of what would be claimed now."""
+        return runtime.boottime() - self._reassured_at < self._patience
+
     def _room_changed(self) -> None:
         self._claimer.room_changed()
 
@@ -197,6 +206,7 @@ class Child:
         )
         self._executor.stop_overdue()
         self._settler.report_slow()
+        self._claimer.room_changed()
 
     # ── with the supervisor ──────────────────────────────────────────────────────────────────
 
@@ -211,6 +221,7 @@ class Child:
                 self._lose(numbers)
             case Kept(since):
                 self._kept_since = max(self._kept_since, since)
+                self._reassured_at = runtime.boottime()
             case Yours(numbers):
                 asked, asked_at = self._pulse.answered()
                 self._executor.confirm(asked, numbers, asked_at)

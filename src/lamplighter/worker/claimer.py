@@ -41,6 +41,7 @@ class Claimer(Service):
         executor: Executor,
         link: Link[FromSupervisor],
         on_end: Callable[[Run, Outcome], None],
+        is_kept: Callable[[], bool],
     ) -> None:
         super().__init__()
         self._engine = engine
@@ -53,6 +54,7 @@ class Claimer(Service):
         self._executor = executor
         self._link = link
         self._on_end = on_end
+        self._is_kept = is_kept
         self._limit = min(BATCH, engine.capabilities.max_batch)
         self._lease_ms = milliseconds(settings.lease)
         self._numbers = 0
@@ -78,9 +80,9 @@ class Claimer(Service):
         return 0.0
 
     def room_changed(self) -> None:
-        """Look again whether there is room. Called by the executor once per turn."""
+        """Look again whether there is room. Called once per turn that ended something."""
         waiter = self._room_free
-        if waiter is not None and not waiter.done() and self._room() > 0:
+        if waiter is not None and not waiter.done() and self._room() > 0 and self._is_kept():
             waiter.set_result(None)
 
     async def stop(self) -> None:
@@ -97,7 +99,7 @@ class Claimer(Service):
     def _next_request(self) -> ClaimRequest | None:
         self._sample()
         room = min(self._room(), self._limit)
-        if room <= 0 or self._stopped.is_set():
+        if room <= 0 or self._stopped.is_set() or not self._is_kept():
             return None
         self._sent_at = runtime.boottime()
         self._request = ClaimRequest(

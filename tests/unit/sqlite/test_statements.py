@@ -23,6 +23,7 @@ SCANS_ALLOWED = {
     ("inspect", "tenants"),
     ("inspect", "counts"),  # bounded by a limit
     ("prune", "how_many"),  # counts narrow indexes
+    ("prune", "requests"),  # the running jobs again
     ("inspect", "jobs"),  # by sequence, bounded by a limit
 }
 

@@ -1,5 +1,7 @@
 """Taking from the store what there is room for."""
 
+import asyncio
+
 import pytest
 
 from lamplighter import runtime
@@ -42,7 +44,9 @@ class Bench:
             executor=self.executor,
             link=self.link,
             on_end=self._on_end,
+            is_kept=lambda: self.kept,
         )
+        self.kept = True
 
     def _on_room(self) -> None:
         self.claimer.room_changed()
@@ -112,6 +116,22 @@ async def test_while_enough_waits_nothing_is_claimed(bench):
     bench.executor.waiting.extend(object() for _ in range(2))
 
     assert bench.claimer._next_request() is None
+
+
+async def test_nothing_is_claimed_while_nobody_keeps_leases(bench):
+    bench.kept = False
+    step = asyncio.ensure_future(bench.claimer.step())
+    await asyncio.sleep(0)
+    bench.claimer.room_changed()
+    await asyncio.sleep(0)
+    assert not step.done()
+    assert bench.jobs.requests == []
+
+    bench.kept = True
+    bench.claimer.room_changed()
+    await step
+    await bench.claimer.step()
+    assert len(bench.jobs.requests) == 1
 
 
 async def test_what_the_store_gave_too_late_is_given_back():

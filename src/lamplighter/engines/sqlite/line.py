@@ -120,12 +120,12 @@ class Line:
             heapq.heappop(self._heap)
             turn.entry, turn.changed = None, True
 
-    def take(self, turn: Turn) -> Row:
+    def take(self, turn: Turn, *, out_of_turn: bool) -> Row:
         """Take the turn's first job, move its tenant on, and put the turn where it belongs now."""
         job = turn.jobs.pop()
         moved = stride.step(job[COST], turn.weight)
         time = self.times.get(turn.tenant, turn.share)
-        time, self.clock = stride.hand_out(time, self.clock, moved)
+        time, self.clock = stride.hand_out(time, self.clock, moved, out_of_turn=out_of_turn)
         self.times[turn.tenant] = turn.time = time
         turn.changed = True
         turn.entry = None

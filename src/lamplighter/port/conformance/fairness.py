@@ -77,6 +77,24 @@ async def test_weights_are_kept_in_every_window(engine: Engine, claimers: int) -
             assert abs(shares[tenant] - share) <= max(0.05 * share, 10), (start, shares)
 
 
+async def test_an_old_backlog_does_not_wipe_out_the_weights(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    weights = {"heavy": 99, "light": 1}
+    await _weigh(engine, weights)
+    # Alternately, so that who has waited longest is now one, now the other.
+    jobs = zip(jobs_of("heavy", 3_000), jobs_of("light", 3_000), strict=True)
+    await submit(engine, *(job for pair in jobs for job in pair))
+    clock.advance(seconds=3_600)
+
+    shares = Counter(_in_order(await claim(engine, 2_000)))
+
+    # Of the tenth that goes to who waited longest the light one gets what is oldest of it, too.
+    assert shares["light"] <= 2_000 / 10 + 2_000 / 100
+    later = Counter(_in_order(await claim(engine, 500)))
+    assert later["heavy"] >= 500 * 0.89
+
+
 async def test_a_changed_weight_shows_within_the_next_hundred(engine: Engine) -> None:
     for tenant in ("left", "right"):
         await submit(engine, *jobs_of(tenant, 400))

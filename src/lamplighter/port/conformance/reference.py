@@ -194,10 +194,11 @@ class ReferenceStore:
         now, taken = self._now(), list[Row]()
         self.lines.wake(queue, request, self.rows.values(), now)
         while len(taken) < room:
-            row = self.lines.next(queue, request, self.rows.values(), now)
-            if row is None:
+            found = self.lines.next(queue, request, self.rows.values(), now)
+            if found is None:
                 break
-            row.handout = self.lines.move_on(row)
+            row, out_of_turn = found
+            row.handout = self.lines.move_on(row, out_of_turn=out_of_turn)
             row.state = JobState.RUNNING
             row.fence = Fence(row.fence.lease + 1, request.nonce)
             row.worker, row.claimed_at_ms = request.worker, now

@@ -115,8 +115,10 @@ class Lines:
 
     # ── who is next ──────────────────────────────────────────────────────────────────────────
 
-    def next(self, queue: str, request: ClaimRequest, rows: Iterable[Row], now: int) -> Row | None:
-        """Give the job that is next in a queue."""
+    def next(
+        self, queue: str, request: ClaimRequest, rows: Iterable[Row], now: int
+    ) -> tuple[Row, bool] | None:
+        """Give the job that is next in a queue, and whether it goes out of turn."""
         heads = {
             turn: head
             for turn, head in _heads(rows).items()
@@ -126,10 +128,10 @@ class Lines:
             before = now - self.max_wait_ms.get(queue, stride.DEFAULT_MAX_WAIT_MS)
             waiting = [head for head in heads.values() if head.due_at_ms < before]
             if waiting:
-                return min(waiting, key=_age)
+                return min(waiting, key=_age), True
         for turn in sorted(heads, key=lambda turn: self._place(turn, heads[turn])):
             if heads[turn].due_at_ms <= now:
-                return heads[turn]
+                return heads[turn], False
             # The clock went back: whoever is met first in line and not due goes back to sleep.
             del self.places[turn]
         return None
@@ -140,13 +142,17 @@ class Lines:
         place = max(self.places[turn], time)
         return (turn.level, place, turn.tenant.encode(), _age(head))
 
-    def move_on(self, row: Row) -> int:
+    def move_on(self, row: Row, *, out_of_turn: bool) -> int:
         """Charge a hand-out to its tenant; gives its number in the queue."""
         turn = row.turn
         band = (turn.queue, turn.level)
         moved = stride.step(row.new.cost, self.weights.get(turn.tenant, stride.DEFAULT_WEIGHT))
         time, clock = self.times.get((band, turn.tenant), 0), self.clocks.get(band, 0)
-        self.times[band, turn.tenant], self.clocks[band] = stride.hand_out(time, clock, moved)
+        # Written out again on purpose: this is the independent word on the rule.
+        start = max(time, clock)
+        self.times[band, turn.tenant] = start + moved
+        if not out_of_turn:
+            self.clocks[band] = start
         self.handouts[turn.queue] = self.handouts.get(turn.queue, 0) + 1
         return self.handouts[turn.queue]
 

@@ -49,7 +49,8 @@ WHERE (tenant, scope, key) IN (
 -- name: requests
 -- in: before, limit
 DELETE FROM request
-WHERE nonce IN (SELECT nonce FROM request WHERE at < :before ORDER BY at LIMIT :limit);
+WHERE nonce IN (SELECT nonce FROM request WHERE at < :before ORDER BY at LIMIT :limit)
+  AND nonce NOT IN (SELECT nonce FROM job INDEXED BY job_running WHERE state = 'running');
 
 -- name: shares
 -- A share at or below the clock says nothing once its tenant has no turn in the band.

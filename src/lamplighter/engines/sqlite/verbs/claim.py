@@ -59,30 +59,37 @@ class _Counter:
         before = len(self.taken)
         while len(self.taken) - before < room:
             number = self.handouts + 1
-            line, turn = self._next(number)
-            if line is None or turn is None:
+            found = self._starved(number) or self._first_in_line()
+            if found is None:
                 break
-            self.taken.append((number, line.take(turn), turn.lane))
+            line, turn, out_of_turn = found
+            job = line.take(turn, out_of_turn=out_of_turn)
+            self.taken.append((number, job, turn.lane))
             self.handouts = number
         return len(self.taken) - before
 
-    def _next(self, number: int) -> tuple[Line | None, Turn | None]:
-        if self._may_starve and stride.takes_the_longest_waiting(number):
-            best: tuple[int, int] | None = None
-            found: tuple[Line | None, Turn | None] = (None, None)
-            for line in self.lines:
-                turn = line.longest_waiting(self._before)
-                if turn is not None and (best is None or (turn.due, turn.seq) < best):
-                    best, found = (turn.due, turn.seq), (line, turn)
-            if best is not None:
-                return found
-            # Heads only get later while jobs are taken: nobody starves in this claim any more.
-            self._may_starve = False
+    def _starved(self, number: int) -> tuple[Line, Turn, bool] | None:
+        """Give who has waited longest, if this hand-out is theirs and it was too long."""
+        if not self._may_starve or not stride.takes_the_longest_waiting(number):
+            return None
+        found: tuple[Line, Turn, bool] | None = None
+        for line in self.lines:
+            turn = line.longest_waiting(self._before)
+            if turn is None:
+                continue
+            if found is None or (turn.due, turn.seq) < (found[1].due, found[1].seq):
+                found = (line, turn, True)
+        # Heads only get later while jobs are taken: nobody starves in this claim any more.
+        self._may_starve = found is not None
+        return found
+
+    def _first_in_line(self) -> tuple[Line, Turn, bool] | None:
+        """Give the first turn of the highest level that has one."""
         for line in self.lines:
             turn = line.head()
             if turn is not None:
-                return line, turn
-        return None, None
+                return line, turn, False
+        return None
 
 
 def _write(tx: Transaction, request: ClaimRequest, counters: list[_Counter]) -> list[Claim]:
