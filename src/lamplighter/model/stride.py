@@ -66,7 +66,7 @@ def hand_out(time: int, clock: int, moved: int, *, out_of_turn: bool = False) ->
     """Give the tenant's new time and the new clock after a hand-out.
 
     A hand-out to who waited longest is charged but leaves the clock alone: its tenant may be far
-    ahead of the others, and whoever wakes at such a clock would wait for all of them.
+    ahead of the others, and each such clock would lift them all to it and wipe out their weights.
     """
     start = max(time, clock)
     return start + moved, clock if out_of_turn else start
