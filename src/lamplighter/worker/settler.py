@@ -69,11 +69,14 @@ class Settler(Service):
         self._wake()
 
     def lose(self, numbers: Sequence[int]) -> None:
-        """Never write these: they belong to somebody else."""
+        """Never write these: they belong to somebody else. Each is told, its work was done."""
         for number in numbers:
-            self._pending.pop(number, None)
-            if number in self._batch:
+            dropped = self._pending.pop(number, None)
+            if number in self._batch and number not in self._lost:
                 self._lost.add(number)
+                dropped = self._batch[number]
+            if dropped is not None:
+                events.emit(events.LEASE_LOST, job_id=dropped[1].id, verb="settle")
 
     def report_slow(self) -> None:
         """Tell which handlers are done though the store has not confirmed it. For the pulse."""

@@ -308,6 +308,13 @@ def _complain(error: BaseException) -> None:
 
 
 def _start_error(spec: str, broken: Broken | None, status: int) -> LamplighterError:
+    if broken is None and status < 0:
+        return InvalidApp(
+            f"no child process of the worker stays alive: the last one was killed by signal "
+            f"{-status} while it imported `{spec}`",
+            hint="if nobody killed it, look for lack of memory or a crash in an imported library",
+            value=spec,
+        )
     if broken is None:
         return InvalidApp(
             f"no child process of the worker stays alive: the last one ended with status {status} "

@@ -50,7 +50,7 @@ def expired(count: int, **fields) -> list[Expired]:
 async def test_expired_claims_are_abandoned_only_if_still_expired(engine, rescuer, told):
     engine.jobs.expired = expired(2)
 
-    assert await rescuer.step() == 1.0
+    assert await rescuer.step() == 0.5
 
     (batch,) = engine.jobs.settled
     assert all(s.only_if_expired and s.outcome == "abandoned" for s in batch)
@@ -68,7 +68,7 @@ async def test_a_full_batch_that_cannot_be_moved_does_not_spin(engine, rescuer):
     engine.jobs.expired = expired(BATCH)
     engine.jobs.answers = {e.claim.job.id: SettleAnswer.RENEWED for e in engine.jobs.expired}
 
-    assert await rescuer.step() == 1.0
+    assert await rescuer.step() == 0.5
 
 
 async def test_a_short_lease_is_looked_at_more_often(engine, clock):
@@ -121,7 +121,7 @@ async def test_after_a_jump_of_the_clock_rescue_waits_one_lease(engine, clock, r
     engine.jobs.expired = expired(1)
     clock.wall += 3600
 
-    assert await rescuer.step() == 1.0
+    assert await rescuer.step() == 0.5
     assert engine.jobs.settled == []
     assert told[-1][0] == events.CLOCK_JUMPED
 
