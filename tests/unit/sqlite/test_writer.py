@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from lamplighter.connect import connect
-from lamplighter.engines.sqlite import database
+from lamplighter.engines.sqlite import database, writer
 from lamplighter.model.errors import StoreBusy, StoreFull
-from lamplighter.port.conformance.builders import new_job
+from lamplighter.model.job import Delivery
+from lamplighter.port.conformance.builders import new_job, request
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lamplighter.model.job import NewJob
     from lamplighter.port.store import Engine
 
 
@@ -123,3 +125,33 @@ async def test_closing_writes_what_was_asked_before(path: Path) -> None:
     await again.open()
     assert await waiting(again) == 5
     await again.close()
+
+
+async def synced(engine: Engine, monkeypatch: pytest.MonkeyPatch, *jobs: NewJob) -> list[str]:
+    """Submit and claim; gives what was brought to disk for the claim, and at which level."""
+    told: list[str] = []
+    monkeypatch.setattr(writer, "_sync", lambda _: told.append("sync"))
+    await engine.jobs.submit(jobs)
+    connection_of(engine).set_trace_callback(
+        lambda text: told.append(text) if "synchronous" in text else None
+    )
+    claimed = await engine.jobs.claim(request(types=tuple({job.type for job in jobs})))
+    assert len(claimed.claims) == len(jobs)
+    return told
+
+
+async def test_a_claim_does_not_wait_for_the_disk(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = await synced(engine, monkeypatch, new_job())
+    assert told == ["PRAGMA synchronous = NORMAL"]
+    await engine.jobs.submit([new_job()])
+    assert told[-1] == "PRAGMA synchronous = FULL"
+
+
+async def test_a_claim_of_what_may_run_once_waits_for_the_disk(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = replace(new_job(), delivery=Delivery.AT_MOST_ONCE)
+    told = await synced(engine, monkeypatch, once)
+    assert told == ["PRAGMA synchronous = NORMAL", "sync"]

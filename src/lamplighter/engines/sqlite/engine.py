@@ -139,12 +139,13 @@ class SqliteJobs:
         return await self._writer.run(partial(submit, jobs=_bounded(jobs)))
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        return await self._writer.run(partial(claim, request=request))
+        return await self._writer.run(partial(claim, request=request), durable=False)
 
     async def renew(self, leases: Sequence[Renewal], lease_ms: int) -> list[Renewed]:
         if not leases:
             return []
-        return await self._writer.run(partial(renew, leases=_bounded(leases), lease_ms=lease_ms))
+        work = partial(renew, leases=_bounded(leases), lease_ms=lease_ms)
+        return await self._writer.run(work, durable=False)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         if not settlements:
@@ -153,7 +154,7 @@ class SqliteJobs:
 
     async def rescue(self, limit: int) -> list[Expired]:
         if await self._reader.run(rescue.clock_went_back):
-            await self._writer.run(rescue.cut_leases)
+            await self._writer.run(rescue.cut_leases, durable=False)
         return await self._reader.run(partial(rescue.rescue, limit=limit))
 
     async def claims_of(self, worker: str) -> list[Claim]:
@@ -178,7 +179,9 @@ class SqliteJobs:
         return await self._writer.run(partial(purge, ids=_bounded(ids), by=by, reason=reason))
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
-        return await self._writer.run(partial(prune, retention=retention, limit=limit))
+        return await self._writer.run(
+            partial(prune, retention=retention, limit=limit), durable=False
+        )
 
 
 class SqliteMembership:
@@ -188,17 +191,18 @@ class SqliteMembership:
         self._writer = writer
 
     async def join(self, worker: NewWorker) -> Beat:
-        return await self._writer.run(partial(membership.join, worker=worker))
+        return await self._writer.run(partial(membership.join, worker=worker), durable=False)
 
     async def beat(self, worker: str, running: int) -> Beat:
-        return await self._writer.run(partial(membership.beat, worker=worker, running=running))
+        work = partial(membership.beat, worker=worker, running=running)
+        return await self._writer.run(work, durable=False)
 
     async def leave(self, worker: str) -> None:
-        await self._writer.run(partial(membership.leave, worker=worker))
+        await self._writer.run(partial(membership.leave, worker=worker), durable=False)
 
     async def lead(self, role: str, holder: str, term_ms: int) -> bool:
         work = partial(membership.lead, role=role, holder=holder, term_ms=term_ms)
-        return await self._writer.run(work)
+        return await self._writer.run(work, durable=False)
 
 
 class SqliteSettings:

@@ -17,11 +17,13 @@ Row = tuple[Any, ...]
 class Transaction:
     """One open transaction. Time is read from the store's clock once and stands still."""
 
-    __slots__ = ("_connection", "catalog", "now")
+    __slots__ = ("_connection", "catalog", "must_last", "now")
 
     def __init__(self, connection: sqlite3.Connection, catalog: Catalog) -> None:
         self._connection = connection
         self.catalog = catalog
+        self.must_last = False
+        """Set by work that turned out to need the disk although its caller did not ask for it."""
         self.now: int = connection.execute("SELECT now_ms()").fetchone()[0]
         catalog.refresh(self)
 

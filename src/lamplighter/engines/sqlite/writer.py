@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import queue
 import sqlite3
 import threading
@@ -46,6 +47,7 @@ class _Call:
     work: Callable[[Transaction], Any]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
+    durable: bool
     given_up: bool = False
 
 
@@ -54,7 +56,9 @@ class Writer:
 
     def __init__(self, path: Path, clock_ms: Callable[[], int], deadline: float) -> None:
         self._path = path
+        self._log = f"{path}-wal"
         self._deadline = deadline
+        self._durable = True
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._catalog = Catalog()
         self._connection = open_connection(path, clock_ms, writer=True)
@@ -69,15 +73,20 @@ class Writer:
         self._ended: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
         self._thread.start()
 
-    async def run(self, work: Callable[[Transaction], T]) -> T:
-        """Run ``work`` inside a transaction and give its answer once that is on disk."""
+    async def run(self, work: Callable[[Transaction], T], *, durable: bool = True) -> T:
+        """Run ``work`` inside a transaction and give its answer once that is on disk.
+
+        Without ``durable`` it is only in the system's memory, and on disk with the next durable
+        one: it survives the death of any process, not that of the machine. That is enough for
+        what is worth nothing after such a death: claims, renewals, signs of life.
+        """
         if self._closed:
             raise StoreClosed(
                 f"the store `{self._path}` was closed",
                 hint="open it again with `await app.open()`",
             )
         loop = asyncio.get_running_loop()
-        call = _Call(work, loop, loop.create_future())
+        call = _Call(work, loop, loop.create_future(), durable)
         self._calls.put(call)
         try:
             async with asyncio.timeout(self._deadline):
@@ -156,6 +165,7 @@ class Writer:
 
     def _transaction(self, group: list[_Call]) -> list[Answer]:
         connection = self._connection
+        self._set_durable(any(call.durable for call in group))
         connection.execute("BEGIN IMMEDIATE")
         tx = Transaction(connection, self._catalog)
         answers: list[Answer]
@@ -164,6 +174,8 @@ class Writer:
         else:
             answers = [self._in_savepoint(tx, call) for call in group]
         connection.execute("COMMIT")
+        if tx.must_last and not self._durable:
+            _sync(self._log)
         if self._checkpointer.finish:
             # Still alone behind the turnstile: the little that is left is moved, and the next
             # transaction starts the log from its beginning again.
@@ -187,6 +199,12 @@ class Writer:
         connection.execute("RELEASE caller")
         return call, answer, None
 
+    def _set_durable(self, durable: bool) -> None:  # noqa: FBT001 - one caller
+        if durable is not self._durable:
+            level = "FULL" if durable else "NORMAL"
+            self._connection.execute(f"PRAGMA synchronous = {level}")
+            self._durable = durable
+
     def _roll_back(self) -> None:
         self._catalog.drop()
         if self._connection.in_transaction:
@@ -201,6 +219,15 @@ class Writer:
         for loop, mine in loops.items():
             with contextlib.suppress(RuntimeError):  # the caller's loop has been closed
                 loop.call_soon_threadsafe(_resolve, mine)
+
+
+def _sync(path: str) -> None:
+    """Bring a file to disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _finish(future: asyncio.Future[None]) -> None:

@@ -8,7 +8,7 @@ from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.line import DUE, SEQ, Line, Turn
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model import stride
-from lamplighter.model.job import Claim, Fence
+from lamplighter.model.job import Claim, Delivery, Fence
 from lamplighter.port.values import Claimed
 
 if TYPE_CHECKING:
@@ -115,6 +115,9 @@ def _write(tx: Transaction, request: ClaimRequest, counters: list[_Counter]) -> 
             )
     if runs:
         tx.run(SQL["note_request"], nonce, tx.now)
+        # A claim that the machine forgets is claimed again. That is right, but for these.
+        once = Delivery.AT_MOST_ONCE
+        tx.must_last = tx.must_last or any(claim.job.delivery is once for claim in claims)
         changed = tx.many(SQL["run"], runs)
         if changed != len(runs):
             raise RuntimeError(f"claim wrote {changed} of {len(runs)} jobs: the index is wrong")
