@@ -31,6 +31,8 @@ from lamplighter.port.values import TypeInfo
 __all__ = ["DoesNotFit", "JobType", "NotJson", "Registry"]
 
 _DEFAULT_RETRY = Retry()
+_NOTE_LIMIT = 500
+"""Characters; a note may quote the keys of a result, and they may be of any length."""
 
 
 class JobType:
@@ -128,9 +130,9 @@ class JobType:
         try:
             written = payload.encode_value(value, "result")
         except InvalidPayload as error:
-            return None, f"the result was not kept: {error.cause}"
+            return None, _cut(f"the result was not kept: {error.cause}")
         except Exception as error:  # noqa: BLE001 - no value may make a finished job fail
-            return None, f"the result was not kept: {type(error).__name__} while writing it"
+            return None, _cut(f"the result was not kept: {type(error).__name__} while writing it")
         if len(written) > PAYLOAD_LIMIT:
             return None, (
                 f"the result was not kept: it has {len(written):,} bytes as JSON, "
@@ -187,6 +189,10 @@ class JobType:
 
     def __repr__(self) -> str:
         return f"<JobType {self.name}: {self.signature.text}>"
+
+
+def _cut(note: str) -> str:
+    return note if len(note) <= _NOTE_LIMIT else note[: _NOTE_LIMIT - 1] + "…"
 
 
 class Registry:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -56,8 +56,8 @@ class View(Protocol):
         """Tell of an error, in a line and at length."""
         ...
 
-    def shown(self) -> AbstractContextManager[None]:
-        """Show it for the time of a ``with`` block."""
+    def shown(self, on_closed: Callable[[], None]) -> AbstractContextManager[None]:
+        """Show it for the time of a ``with`` block; call back when nobody looks any more."""
         ...
 
     def services(self, engine: Engine) -> list[Service]:
@@ -131,7 +131,7 @@ class Development:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop, supervisor)
         try:
-            with self._view.shown():
+            with self._view.shown(lambda: self._nobody_looks(supervisor)):
                 self._stories = [
                     runtime.spawn(self._tell(story), name="story") for story in self._app.stories
                 ]
@@ -146,13 +146,19 @@ class Development:
         return [*coordinator.services(engine, settings), *self._view.services(engine)]
 
     def _stop(self, supervisor: Supervisor) -> None:
-        if not self._stopping:
-            grace = output.span(self._app.settings.grace)
-            self._view.say(f"stopping: running jobs get {grace}; Ctrl-C again to hurry")
-        self._stopping = True
+        first, self._stopping = not self._stopping, True
         for story in self._stories:
             story.cancel()
         supervisor.drain()
+        if first:
+            # At last: telling it may fail.
+            grace = output.span(self._app.settings.grace)
+            self._view.say(f"stopping: running jobs get {grace}; Ctrl-C again to hurry")
+
+    def _nobody_looks(self, supervisor: Supervisor) -> None:
+        self.failed = True
+        if not self._stopping:
+            self._stop(supervisor)
 
     async def _tell(self, story: Story) -> None:
         name = getattr(story, "__name__", "story")
@@ -183,16 +189,17 @@ class PlainView:
 
     def say(self, text: str) -> None:
         """Print it where it does not disturb a program that reads the events."""
-        output.note(text)
+        self._printer.tell(text, err=True)
 
     def fail(self, text: str, details: str) -> None:
         """Print both."""
-        output.note(f"error: {text}\n\n{details}")
+        self.say(f"error: {text}\n\n{details}")
 
     @contextmanager
-    def shown(self) -> Generator[None]:
+    def shown(self, on_closed: Callable[[], None]) -> Generator[None]:
         """Name what runs."""
-        output.note(f"{self._title}; Ctrl-C to stop")
+        self._printer.on_closed = on_closed
+        self.say(f"{self._title}; Ctrl-C to stop")
         yield
 
     def services(self, engine: Engine) -> list[Service]:
@@ -224,8 +231,8 @@ class LiveView:
         self._failures.append(f"error: {text}\n\n{details}")
 
     @contextmanager
-    def shown(self) -> Generator[None]:
-        """Take over the terminal."""
+    def shown(self, on_closed: Callable[[], None]) -> Generator[None]:
+        """Take over the terminal. When it goes away, a signal tells."""
         from rich.live import Live
 
         with captured(lambda line: self._board.say("printed", line)) as terminal:

@@ -163,6 +163,9 @@ class Printer:
     """Prints events as they come: a line each, or a JSON object each."""
 
     def __init__(self, *, speed: float = 1.0, as_json: bool = False) -> None:
+        self.closed = False
+        """Whether the reader of our output has gone."""
+        self.on_closed: Callable[[], None] | None = None
         self._feed = Feed(speed)
         self._as_json = as_json
 
@@ -173,10 +176,17 @@ class Printer:
             return
         if self._as_json:
             document = {"at": instant(line.at_ms), "event": name, **fields}
-            click.echo(json.dumps(document, ensure_ascii=False, default=str))
+            self.tell(json.dumps(document, ensure_ascii=False, default=str))
         else:
             word = click.style(f"{line.word:<{_WORD}}", **_click_style(line.style))
-            click.echo(f"{clock(line.at_ms)} {word} {line.text}")
+            self.tell(f"{clock(line.at_ms)} {word} {line.text}")
+
+    def tell(self, text: str, *, err: bool = False) -> None:
+        """Print a line; the first one that nobody reads is told to ``on_closed``."""
+        if not tell(text, err=err) and not self.closed:
+            self.closed = True
+            if self.on_closed is not None:
+                self.on_closed()
 
 
 def _click_style(style: str) -> dict[str, Any]:

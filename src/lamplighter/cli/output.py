@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
@@ -104,6 +106,22 @@ def print_text(text: str, **style: Any) -> None:
 def note(text: str) -> None:
     """Tell the person at the terminal something that is not the answer itself."""
     click.echo(text, err=True)
+
+
+def tell(text: str, *, err: bool = False) -> bool:
+    """Print a line of a story that goes on; False when nobody reads it any more.
+
+    From then on the stream leads nowhere, so that neither we nor Python at its end stumble.
+    """
+    try:
+        click.echo(text, err=err)
+    except BrokenPipeError:
+        with suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, (sys.stderr if err else sys.stdout).fileno())
+            os.close(nowhere)
+        return False
+    return True
 
 
 def _print(table: RenderableType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -14,6 +15,8 @@ from lamplighter.config import Settings
 from lamplighter.observability import events
 from lamplighter.worker import queues as queue_list
 from lamplighter.worker.supervisor import Supervisor, no_services, run_until_signalled
+
+FAILED = 1
 
 
 @click.command()
@@ -42,7 +45,7 @@ def worker(
     """Run the jobs of a program until SIGTERM or Ctrl-C.
 
     The first signal lets running jobs finish within the grace, a second one hurries. Events are
-    printed to stdout, a line each.
+    printed to stdout, a line each; when nobody reads them any more, the worker ends too.
     """
     asked = None if queues is None else queue_list.parse(queues)
     app = load_worker_app(
@@ -56,6 +59,8 @@ def worker(
     printer = Printer(speed=app.settings.speed, as_json=as_json)
     services = no_services if no_coordinator else coordinator.services
     store.run(_work(spec, app.settings, printer, verbose=verbose, queues=asked, services=services))
+    if printer.closed:
+        sys.exit(FAILED)
 
 
 async def _work(
@@ -64,8 +69,16 @@ async def _work(
     # Asking the supervisor for events makes every child tell of every job.
     on_event = printer.on_event if verbose else None
     stop_listening = None if verbose else events.listen(printer.on_event)
+    supervisor = Supervisor(spec, settings, on_event=on_event, **parts)
+
+    def drain_unless_draining() -> None:
+        if not supervisor.draining:
+            supervisor.drain()
+
+    # What handlers print would fail their jobs, one after the other.
+    printer.on_closed = drain_unless_draining
     try:
-        await run_until_signalled(Supervisor(spec, settings, on_event=on_event, **parts))
+        await run_until_signalled(supervisor)
     finally:
         if stop_listening is not None:
             stop_listening()

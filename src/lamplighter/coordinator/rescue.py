@@ -17,6 +17,8 @@ from lamplighter.port.values import Expired, SettleAnswer, Settled
 from lamplighter.service import Service
 
 BATCH = 500
+MOST = 10_000
+"""As far as we look behind claims that cannot be moved."""
 LONGEST_INTERVAL = 0.5
 """With it, the first pause of one second and the write, a job waits again after lease + 2 s."""
 
@@ -37,6 +39,7 @@ class Rescuer(Service):
         self._engine = engine
         self._lease = settings.lease
         self._interval = min(LONGEST_INTERVAL, settings.lease / 4)
+        self._limit = BATCH
         self._last_ms: int | None = None
         self._not_before = 0.0
 
@@ -45,14 +48,23 @@ class Rescuer(Service):
         pause = self._pause_after_jump()
         if pause > 0:
             return min(pause, self._interval)
-        expired = await self._engine.jobs.rescue(limit=BATCH)
+        expired = await self._engine.jobs.rescue(limit=self._limit)
         if not expired:
+            self._limit = BATCH
             return self._interval
-        settled = await self._settle(self._decided(expired))
+        decided = self._decided(expired)
+        settled: list[Settled] = []
+        for start in range(0, len(decided), BATCH):
+            settled += await self._settle(decided[start : start + BATCH])
         await self._tell(expired, settled)
-        # A full batch of which nothing could be settled would only come back the same.
-        moved = any(answer.answer is SettleAnswer.DONE for answer in settled)
-        return 0.0 if len(expired) >= BATCH and moved else self._interval
+        full = len(expired) >= self._limit
+        if any(answer.answer is SettleAnswer.DONE for answer in settled):
+            self._limit = BATCH
+            return 0.0 if full else self._interval
+        if full:
+            # It would only come back the same, the longest overdue first: look behind it.
+            self._limit = min(2 * self._limit, MOST)
+        return self._interval
 
     def _pause_after_jump(self) -> float:
         """Seconds to wait, because the clock made leases look old that nobody could renew.
@@ -74,7 +86,11 @@ class Rescuer(Service):
         decided: list[Settlement] = []
         for found in expired:
             try:
-                decided.append(lifecycle.settle(found.claim, _LOST, only_if_expired=True))
+                decided.append(
+                    lifecycle.settle(
+                        found.claim, _LOST, chance=runtime.random(), only_if_expired=True
+                    )
+                )
             except Exception as error:  # noqa: BLE001 - one broken row must not hide the others
                 self._complain(found.claim.job.id, error)
         return decided

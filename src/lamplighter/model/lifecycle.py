@@ -202,7 +202,7 @@ def _next(claim: Claim, outcome: Outcome, retry: Retry, chance: float) -> Next:
         case Held():
             return _keep(claim, JobState.WAITING)
         case Abandoned(cause):
-            return _rescue_or_die(claim, cause)
+            return _rescue_or_die(claim, cause, chance)
         case _:
             assert_never(outcome)
 
@@ -220,7 +220,7 @@ def _retry_or_die(claim: Claim, error: ErrorInfo, retry: Retry, chance: float) -
     return replace(failed, reason=f"failed {attempt} of {retry.max_attempts} attempts")
 
 
-def _rescue_or_die(claim: Claim, cause: AbandonCause) -> Next:
+def _rescue_or_die(claim: Claim, cause: AbandonCause, chance: float) -> Next:
     job = claim.job
     crashes = job.crashes + (cause is AbandonCause.CRASHED_ALONE)
     losses = job.losses + (cause is not AbandonCause.CRASHED_ALONE)
@@ -239,7 +239,7 @@ def _rescue_or_die(claim: Claim, cause: AbandonCause) -> Next:
         return replace(left, reason="poison: it killed its process three times")
     if losses >= LOSS_BUDGET:
         return replace(left, reason=f"lost: its worker vanished {losses} times")
-    delay = milliseconds(abandoned_delay(crashes + losses - 1))
+    delay = milliseconds(abandoned_delay(crashes + losses - 1, chance))
     return replace(left, state=JobState.WAITING, delay_ms=delay)
 
 

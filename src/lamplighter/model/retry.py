@@ -14,6 +14,10 @@ from lamplighter.model.names import shown
 DEFAULT_MAX_ATTEMPTS = 5
 LONGEST_DELAY = 366 * 86_400.0
 
+_STORED = frozenset(
+    {"max_attempts", "delays", "fixed", "base", "factor", "cap", "jitter", "no_retry_on"},
+)
+
 RetryFunction = Callable[[int], float]
 """Gets the number of the failed attempt (1, 2, …), gives the delay in seconds."""
 
@@ -126,35 +130,31 @@ class Retry:
 
     @classmethod
     def from_json(cls, text: str) -> Retry:
-        """Read what ``to_json`` wrote."""
-        return cls(**cast("dict[str, object]", json.loads(text)))  # pyright: ignore[reportArgumentType]
+        """Read what ``to_json`` wrote; what a newer version added is left out."""
+        stored = cast("dict[str, object]", json.loads(text))
+        known = {name: value for name, value in stored.items() if name in _STORED}
+        return cls(**known)  # pyright: ignore[reportArgumentType]
 
     @classmethod
     def from_options(cls, options: Mapping[str, object]) -> Retry:
         """Build a policy from plain data, as the CLI and the API receive it."""
-        known = {
-            "max_attempts",
-            "delays",
-            "fixed",
-            "base",
-            "factor",
-            "cap",
-            "jitter",
-            "no_retry_on",
-        }
         for name in options:
-            if name not in known:
+            if name not in _STORED:
                 raise InvalidOption(
                     f"unknown retry option {shown(name)}",
-                    hint=f"use {', '.join(sorted(known))}",
+                    hint=f"use {', '.join(sorted(_STORED))}",
                     value=name,
                 )
         return cls(**dict(options))  # pyright: ignore[reportArgumentType]
 
 
-def abandoned_delay(times: int) -> float:
-    """Delay before a job whose worker vanished is tried again: 1 s doubling to 300 s."""
-    return min(300.0, 2.0 ** min(times, 16))
+def abandoned_delay(times: int, chance: float) -> float:
+    """Delay before a job whose worker vanished is tried again: up to 1 s, doubling to 300 s.
+
+    Half of it is dice: jobs that died together must not come back together, or one that kills
+    its process takes the same neighbours with it each time.
+    """
+    return min(300.0, 2.0 ** min(times, 16)) * (0.5 + 0.5 * chance)
 
 
 def _seconds(what: str, value: float) -> float:

@@ -30,6 +30,7 @@ LOOP_SILENT = "loop.silent"
 SERVICE_ERROR = "service.error"
 PRUNED = "store.pruned"
 CLOCK_JUMPED = "clock.jumped"
+STORE_LOG_LARGE = "store.log_large"
 
 EVENTS: Mapping[str, str] = {
     JOB_SUBMITTED: "Jobs were accepted by the store: count, created, types.",
@@ -50,6 +51,7 @@ EVENTS: Mapping[str, str] = {
     SERVICE_ERROR: "A step of a service raised: service, error.",
     PRUNED: "Retention removed records: jobs, keys, others.",
     CLOCK_JUMPED: "The store's clock jumped: seconds.",
+    STORE_LOG_LARGE: "The store's log cannot start over, perhaps for a stuck reader: path, bytes.",
 }
 
 Listener = Callable[[str, Mapping[str, Any]], None]

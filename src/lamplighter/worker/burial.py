@@ -61,14 +61,26 @@ class Burial:
     async def give_back(self, child: ChildProcess) -> int:
         """Settle what a silent child has not started, and take it away from it."""
         async with child.giving_back:
-            child.lose([entry.number for entry in child.ledger.unstarted()])
-            claims = await self._engine.jobs.claims_of(child.worker)
+            before = {entry.number for entry in child.ledger.unstarted()}
+            # If the store does not answer, nothing has changed: the leases are still kept.
+            claims = await self._claims_of(child)
             child.read()
+            child.lose([e.number for e in child.ledger.unstarted() if e.number in before])
             # What is in the ledger now was started before, or claimed while we asked.
             kept = child.ledger.by_fence()
             unstarted = [claim for claim in claims if (claim.job.id, claim.fence) not in kept]
             await self._settle(child, [(claim, Released()) for claim in unstarted])
             return len(unstarted)
+
+    async def forget(self, child: ChildProcess) -> None:
+        """Forget the claims a child gave up, as far as others have settled them."""
+        await self._claims_of(child)
+
+    async def _claims_of(self, child: ChildProcess) -> list[Claim]:
+        forsaken = list(child.ledger.forsaken)
+        claims = await self._engine.jobs.claims_of(child.worker)
+        child.ledger.forget(forsaken, {(claim.job.id, claim.fence) for claim in claims})
+        return claims
 
     def _outcome(
         self, child: ChildProcess, known: dict[tuple[str, Fence], Entry], claim: Claim

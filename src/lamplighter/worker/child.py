@@ -15,7 +15,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from lamplighter import runtime
 from lamplighter.config import Settings
@@ -54,6 +54,8 @@ from lamplighter.worker.settler import Settler
 
 BROKEN = 3
 """Exit code of a child that could not start; it has said why."""
+CRASHED = 4
+"""Exit code of a child a vital part of which died."""
 
 UNWIND = 1.0
 """Time that handlers get to react when they are told to stop for good."""
@@ -79,6 +81,7 @@ class Child:
         self._believed = 0.0
         self._patience = 0.0
         self._wants_events = False
+        self._ending = False
         self._pulse = Pulse(self._link)
 
     async def run(self) -> int:
@@ -147,18 +150,36 @@ class Child:
 
     async def _work(self) -> None:
         self._settler.start()
-        beat = runtime.spawn(
-            self._pulse.beat(lambda: len(self._executor.running), self._tick), name="pulse"
-        )
+        beat = runtime.spawn(self._beat(), name="pulse", on_crash=self._crash)
         self._claimer.start()
         await self._drain_at
         self._executor.close()
         await _within(self._claimer.stop(), self._left())
         await self._finish()
+        self._ending = True
         beat.cancel()
         await self._settler.stop()
         self._link.flush()
         await self._link.drained()
+
+    async def _beat(self) -> None:
+        try:
+            await self._pulse.beat(lambda: len(self._executor.running), self._tick)
+        except asyncio.CancelledError as error:
+            if not self._ending:
+                # Not by us: a handler that cancels whatever it finds.
+                self._crash(error)
+            raise
+
+    def _crash(self, error: BaseException) -> None:
+        """End at once: without the pulse nothing here is stopped in time or kept from starting."""
+        info = failure.describe(error)
+        told = f"the pulse died: {info.type}: {info.message}"
+        self._tell(events.SERVICE_ERROR, {"service": "pulse", "error": told, "expected": False})
+        self._link.flush()
+        with contextlib.suppress(Exception):
+            sys.stderr.write(f"{told}\n{info.traceback}")
+        _exit(CRASHED)
 
     async def _finish(self) -> None:
         """Let handlers end within the grace, then tell them to, then write what there is."""
@@ -277,6 +298,14 @@ def _vanish() -> None:
     os._exit(1)
 
 
+def _exit(code: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        # A handler may have closed it, or whoever read it has gone.
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)
+
+
 def _die_with_parent(parent: int) -> None:
     """Ask the system to kill us when the supervisor dies; elsewhere the closed line tells."""
     if sys.platform == "linux":
@@ -307,11 +336,8 @@ def main(arguments: list[str]) -> int:
             except (SystemExit, KeyboardInterrupt):
                 # Raised in some task of a handler; asyncio lets these two out of the loop.
                 continue
-        code = task.result()
-        sys.stdout.flush()
-        sys.stderr.flush()
         # Threads of handlers that never return must not keep the process alive.
-        os._exit(code)
+        _exit(task.result())
 
 
 async def _main(descriptor: int) -> int:

@@ -37,6 +37,8 @@ from lamplighter.worker.threads import Threads
 
 SHORT_TIMEOUT = 2.0
 """Timeouts below this get a timer of their own; the pulse is exact enough for the others."""
+NO_THREAD_PAUSE = 0.5
+"""Jobs for which there is no thread keep their slots for so long before they are given back."""
 
 
 class Doubt:
@@ -136,6 +138,7 @@ class Executor:
     # ── run ──────────────────────────────────────────────────────────────────────────────────
 
     def _start(self, batch: list[Run]) -> None:
+        refused: list[Run] = []
         for run in batch:
             if self.tells:
                 _tell_start(run)
@@ -146,15 +149,28 @@ class Executor:
                 self._end(run, Rejected("arguments are not JSON", failure.plain(error)))
             except DoesNotFit as error:
                 self._end(run, Failed(failure.plain(error)))
-            except Exception as error:  # noqa: BLE001 - models validate with foreign code
+            except BaseException as error:  # noqa: BLE001 - models validate with foreign code
                 self._end(run, Failed(failure.describe(error)))
             else:
                 if run.timeout < SHORT_TIMEOUT:
                     run.timer = self._loop.call_later(run.timeout, self._stop, run, Stop.TIMEOUT)
                 if job_type.is_async:
                     run.task = self._loop.create_task(self._await(run, arguments))
-                else:
-                    self._threads.submit((run, arguments))
+                elif not self._threads.submit((run, arguments)):
+                    refused.append(run)
+        if refused:
+            events.emit(
+                events.SERVICE_ERROR,
+                service="threads",
+                error=f"no thread can be started; {len(refused)} jobs are given back",
+                expected=False,
+            )
+            # Not at once: they would come back at once.
+            self._loop.call_later(NO_THREAD_PAUSE, self._give_back, refused)
+
+    def _give_back(self, refused: list[Run]) -> None:
+        for run in refused:
+            self._end(run, None if run.stop is Stop.LOST else Released())
 
     async def _await(self, run: Run, arguments: dict[str, Any]) -> None:
         """Run a coroutine; every end of it is an outcome."""
@@ -290,8 +306,15 @@ def _returned(run: Run, value: object) -> Outcome | None:
 def _raised(run: Run, error: BaseException) -> Outcome | None:
     if run.stop is Stop.LOST:
         return None
+    try:
+        return _classified(run, error)
+    except BaseException:  # noqa: BLE001 - what a handler raises may be of any make
+        return Failed(failure.describe(error))
+
+
+def _classified(run: Run, error: BaseException) -> Outcome | None:
     if isinstance(error, Reject):
-        return Rejected(failure.printable(str(error.reason), failure.MESSAGE_LIMIT))
+        return Rejected(failure.text_of(error.reason, "reason"))
     if isinstance(error, Snooze) and _is_delay(error.delay):
         return Snoozed(float(error.delay))
     if run.stop is not None:

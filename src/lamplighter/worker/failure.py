@@ -23,8 +23,23 @@ _LIBRARIES = tuple(
 _CUT = "\n… (cut) …\n"
 
 
+_UNSHOWABLE = ErrorInfo(
+    type="Exception",
+    message="(the exception cannot be shown)",
+    fingerprint="unshowable",
+    kinds=("Exception", "BaseException"),
+)
+
+
 def describe(error: BaseException) -> ErrorInfo:
     """Say what went wrong in a handler. Never raises, whatever the exception does."""
+    try:
+        return _described(error)
+    except BaseException:  # noqa: BLE001 - classes can be as odd as their instances
+        return _UNSHOWABLE
+
+
+def _described(error: BaseException) -> ErrorInfo:
     kind = type(error)
     trace = _without_our_frames(error.__traceback__)
     return ErrorInfo(
@@ -68,18 +83,24 @@ def printable(text: str, limit: int) -> str:
     return data[:head].decode(errors="ignore") + _CUT + data[-tail:].decode(errors="ignore")
 
 
-def _message(error: BaseException) -> str:
+def text_of(value: object, what: str = "value") -> str:
+    """Write anything a user made as text, storable and short. Never raises."""
     try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - an exception's __str__ is user code
-        text = "(the exception cannot be shown: its __str__ raised)"
+        # Of a subclass of str only the characters are taken, not its methods.
+        text = str.__str__(str(value))
+    except BaseException:  # noqa: BLE001 - __str__ is user code
+        text = f"(the {what} cannot be shown: its __str__ raised)"
     return printable(text, MESSAGE_LIMIT)
+
+
+def _message(error: BaseException) -> str:
+    return text_of(error, "exception")
 
 
 def _formatted(error: BaseException, trace: TracebackType | None) -> str:
     try:
         return "".join(traceback.format_exception(type(error), error, trace))
-    except Exception:  # noqa: BLE001 - formatting calls user code
+    except BaseException:  # noqa: BLE001 - formatting calls user code
         return "(the traceback cannot be shown)"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from lamplighter.model.job import Fence
@@ -74,6 +74,11 @@ class Ledger:
     def forsake(self, numbers: Iterable[int]) -> None:
         """Keep these leases no longer, but remember which of them were started."""
         self.forsaken += [entry for entry in self.drop(numbers) if entry.started]
+
+    def forget(self, entries: Iterable[Entry], held: Collection[tuple[str, Fence]]) -> None:
+        """Forget those of the forsaken ``entries`` that the store does not show as held."""
+        gone = {id(entry) for entry in entries if (entry.id, entry.fence) not in held}
+        self.forsaken = [entry for entry in self.forsaken if id(entry) not in gone]
 
     def by_fence(self) -> dict[tuple[str, Fence], Entry]:
         """Everything known, by job and fence, as the store names claims."""

@@ -75,6 +75,10 @@ class ChildProcess:
         """Numbers of the runs for whose hard end it is being killed."""
         self.dead = False
         self.draining = False
+        self.dismissed = False
+        """Killed because the worker ends, before it had begun to work."""
+        self.forget_after = 0.0
+        """When the claims it gave up may be looked up again."""
         self.giving_back = asyncio.Lock()
         """Held while claims are taken from it, so that none of them is confirmed meanwhile."""
         self._plan = plan
@@ -143,10 +147,13 @@ class ChildProcess:
 
     def drain(self, grace: float) -> None:
         """Tell it to come to an end; one that has not begun to work is simply ended."""
+        if self.dead:
+            return
         self.draining = True
         if self.ready:
             self.say(Drain(grace))
         else:
+            self.dismissed = self.broken is None
             self.kill()
 
     def say(self, message: Message) -> None:

@@ -17,6 +17,7 @@ from lamplighter.observability import events
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import SettleAnswer, Settled
 from lamplighter.service import Service
+from lamplighter.worker import failure
 from lamplighter.worker.run import BATCH, Run
 
 CLOSE_TO_HARD_END = 1.0
@@ -126,8 +127,15 @@ class Settler(Service):
             settlement = lifecycle.settle(
                 run.claim, outcome, retry=run.type.retry, chance=runtime.random()
             )
-        except Exception as error:  # noqa: BLE001 - a retry function is user code
-            events.emit(events.SERVICE_ERROR, service="retry", error=repr(error), expected=False)
+        except BaseException as error:  # noqa: BLE001 - a retry function is user code
+            info = failure.describe(error)
+            events.emit(
+                events.SERVICE_ERROR,
+                service="retry",
+                error=f"{info.type}: {info.message}",
+                expected=False,
+                job_id=run.claim.job.id,
+            )
             settlement = lifecycle.settle(run.claim, outcome, chance=runtime.random())
         return settlement if self._speed == 1 else hastened(settlement, self._speed)
 

@@ -79,14 +79,14 @@ class Supervisor:
         self._failures = 0
         self._was_ready = False
         self._member: NewWorker | None = None
-        self._error: LamplighterError | None = None
+        self._error: BaseException | None = None
         self._draining = False
         self._deadline = 0.0
         self._told_to_drain = asyncio.Event()
         self._burials: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
-        """Work until drained. Raises what kept every child from starting."""
+        """Work until drained. Raises what kept every child from starting, or broke the worker."""
         stop_listening = None if self._on_event is None else events.listen(self._on_event)
         try:
             engine = connect(self._settings.url, deadline=self._settings.store_deadline)
@@ -101,6 +101,11 @@ class Supervisor:
                 stop_listening()
         if self._error is not None:
             raise self._error
+
+    @property
+    def draining(self) -> bool:
+        """Whether it has been told to come to an end."""
+        return self._draining
 
     def drain(self) -> None:
         """Come to an end: at first within the grace, called again within the short one."""
@@ -125,7 +130,7 @@ class Supervisor:
         ]
         for service in services:
             service.start()
-        killer = runtime.spawn(self._kill_after_grace(), name="grace")
+        killer = runtime.spawn(self._kill_after_grace(), name="grace", on_crash=self._grace_broke)
         try:
             await asyncio.gather(*(self._keep_one_alive(burial) for _ in range(self._count)))
             await asyncio.gather(*self._burials, return_exceptions=True)
@@ -163,6 +168,7 @@ class Supervisor:
         except OSError as error:
             # No room for another process, or no memory: as good as a child that died at once.
             child.broken = Broken("error", f"no child process can be started: {error}", "")
+            child.dead = True
             return -1
         if self._draining:
             child.kill()
@@ -175,7 +181,8 @@ class Supervisor:
             self.children.remove(child)
             current = asyncio.current_task()
             self._burials = [task for task in self._burials if task is not current]
-        if not child.draining or status != 0:
+        in_peace = child.draining and (status == 0 or child.dismissed)
+        if not in_peace:
             events.emit(
                 events.CHILD_DIED,
                 worker=child.worker,
@@ -209,6 +216,18 @@ class Supervisor:
         while (left := self._deadline + KILL_AFTER - runtime.boottime()) > 0:
             # A second signal may bring the deadline nearer.
             await runtime.sleep(min(left, 0.1))
+        self._kill_all()
+
+    def _grace_broke(self, error: BaseException) -> None:
+        """End with the error: nobody would kill children that do not end in time."""
+        _complain(error)
+        self._error = self._error or error
+        if not self._draining:
+            self.drain()
+        left = self._deadline + KILL_AFTER - runtime.boottime()
+        asyncio.get_running_loop().call_later(max(left, 0.0), self._kill_all)
+
+    def _kill_all(self) -> None:
         for child in self.children:
             child.kill()
 

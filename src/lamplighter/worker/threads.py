@@ -37,13 +37,26 @@ class Threads(Generic[Task, Result]):
         self._count = 0
         self._busy = 0
 
-    def submit(self, task: Task) -> None:
-        """Run a task in a thread; ``call`` must not raise."""
+    def submit(self, task: Task) -> bool:
+        """Run a task in a thread; ``call`` must not raise.
+
+        When the system gives no further thread, the task waits for one there is; False: there is
+        none, and the task is not taken.
+        """
+        if self._busy >= self._count and self._count < self._limit:
+            self._grow()
+        if not self._count:
+            return False
         self._busy += 1
-        if self._busy > self._count and self._count < self._limit:
-            self._count += 1
-            threading.Thread(target=self._work, name=f"job-{self._count}", daemon=True).start()
         self._tasks.put(task)
+        return True
+
+    def _grow(self) -> None:
+        name = f"job-{self._count + 1}"
+        # Out of threads or of memory: RuntimeError says "can't start new thread".
+        with contextlib.suppress(RuntimeError, MemoryError):
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+            self._count += 1
 
     def _work(self) -> None:
         while True:

@@ -6,15 +6,21 @@ from collections.abc import Callable, Iterable
 
 from lamplighter import runtime
 from lamplighter.config import Settings
+from lamplighter.model.errors import StoreError
 from lamplighter.observability import events
 from lamplighter.service import Service
 from lamplighter.worker.burial import Burial
+from lamplighter.worker.link import Broken
 from lamplighter.worker.process import ChildProcess
 from lamplighter.worker.run import margin
 
 SILENCE = 1.0
 """After this long without a word a child's unstarted claims are given back."""
 INTERVAL = 0.25
+START_DEADLINE = 60.0
+"""A child that has not said hello by then is killed; the next one may have more luck."""
+FORSAKEN = 1000
+"""From so many on, claims that a child gave up are looked up in the store, to be forgotten."""
 
 
 class Watch(Service):
@@ -30,8 +36,11 @@ class Watch(Service):
         settings: Settings,
         burial: Burial,
         children: Callable[[], Iterable[ChildProcess]],
+        *,
+        start_deadline: float = START_DEADLINE,
     ) -> None:
         super().__init__()
+        self._start_deadline = start_deadline
         self._burial = burial
         self._children = children
         self._believed = settings.lease - margin(settings.lease)
@@ -41,16 +50,37 @@ class Watch(Service):
     async def step(self) -> float:
         """Look at every child once."""
         for child in list(self._children()):
-            if not child.dead and child.ready:
-                # First the clock, then the buffer: should we be stopped between the two, the
-                # child said more than we think, and we take nothing away from it by mistake.
-                now = runtime.boottime()
-                child.read()
+            if child.dead:
+                continue
+            # First the clock, then the buffer: should we be stopped between the two, the
+            # child said more than we think, and we take nothing away from it by mistake.
+            now = runtime.boottime()
+            child.read()
+            if child.ready:
                 self._end_leases(child, now)
                 self._end_overdue(child, now)
                 self._notice_silence(child, now)
+                self._forget(child, now)
                 child.reassure(now)
+            else:
+                self._end_start(child, now)
         return self._interval
+
+    def _end_start(self, child: ChildProcess, now: float) -> None:
+        if child.broken is None and now - child.born_at > self._start_deadline:
+            child.broken = Broken(
+                "error",
+                f"a child process did not start within {self._start_deadline:g} s, "
+                "so it was killed",
+                "look what the program waits for while it is imported, and whether the store "
+                "answers",
+            )
+            child.kill()
+
+    def _forget(self, child: ChildProcess, now: float) -> None:
+        if len(child.ledger.forsaken) >= FORSAKEN and now >= child.forget_after:
+            child.forget_after = now + self._again_after
+            runtime.spawn(self._burial.forget(child), name="forget", on_crash=_complain)
 
     def _end_leases(self, child: ChildProcess, now: float) -> None:
         child.lose([entry.number for entry in child.ledger.stale(now, self._believed)])
@@ -76,4 +106,5 @@ class Watch(Service):
 
 
 def _complain(error: BaseException) -> None:
-    events.emit(events.SERVICE_ERROR, service="give back", error=error, expected=False)
+    expected = isinstance(error, StoreError)
+    events.emit(events.SERVICE_ERROR, service="give back", error=error, expected=expected)

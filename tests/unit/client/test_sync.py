@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -149,9 +150,51 @@ def test_a_forked_child_has_its_own_way_to_the_store(plain):
         child_id = pipe.read()
     os.waitpid(child, 0)
 
-    assert job._client.registry
     assert len(child_id) == 26
     assert job.submit_sync("parent again").status_sync() is Status.READY
+
+
+LATE_CHILD = """
+import os, sys
+from lamplighter import App
+
+app = App(sys.argv[1])
+
+@app.job
+def work(n: int) -> None: ...
+
+work.submit_sync(0)
+ready, go = os.pipe(), os.pipe()
+child = os.fork()
+if child == 0:
+    work.submit_sync(1)
+    os.write(ready[1], b".")
+    os.read(go[0], 1)
+    for n in range(10):
+        print(work.submit_sync(n).id, flush=True)
+    os._exit(0)
+os.read(ready[0], 1)
+app.close_sync()
+os.write(go[1], b".")
+os.waitpid(child, 0)
+"""
+
+
+def test_what_a_forked_child_submits_outlives_its_parents_store(url):
+    # Locks that SQLite only believes to have let the parent's close delete the child's log.
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", LATE_CHILD, url],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    ids = run.stdout.split()
+    check = sqlite3.connect(url.removeprefix("sqlite:///"))
+    stored = {row[0] for row in check.execute("SELECT id FROM job")}
+    assert check.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    check.close()
+
+    assert len(ids) == 10
+    assert set(ids) <= stored
+    assert len(stored) == 12
 
 
 def test_a_program_that_forgets_to_close_ends_by_itself(url):

@@ -282,7 +282,7 @@ def test_an_abandoned_job_never_asks_a_users_function():
 
     following = settle(CLAIM, Abandoned(), retry=Retry(function=function)).next
 
-    assert (following.state, following.delay_ms) == (JobState.WAITING, 1_000)
+    assert (following.state, following.delay_ms) == (JobState.WAITING, 500)
 
 
 def test_the_same_outcome_for_many_claims():

@@ -121,5 +121,9 @@ def test_plain_data_makes_a_policy_and_unknown_words_are_refused():
 
 
 def test_an_abandoned_job_waits_twice_as_long_each_time():
-    assert [abandoned_delay(n) for n in range(4)] == [1, 2, 4, 8]
-    assert abandoned_delay(10**6) == 300
+    assert [abandoned_delay(n, 1) for n in range(4)] == [1, 2, 4, 8]
+    assert abandoned_delay(10**6, 1) == 300
+
+
+def test_jobs_that_died_together_do_not_come_back_together():
+    assert [abandoned_delay(3, chance) for chance in (0, 0.5, 1)] == [4, 6, 8]

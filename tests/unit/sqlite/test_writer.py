@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def connection_of(engine: Engine) -> sqlite3.Connection:
     """Reach the writer's own connection, to break it on purpose."""
     inner = cast("Any", engine)._engine
-    return cast("sqlite3.Connection", inner._writer._connection)
+    return cast("sqlite3.Connection", inner._writer._connection._connection)
 
 
 async def waiting(engine: Engine) -> int:

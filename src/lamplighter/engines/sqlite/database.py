@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite import faults
+from lamplighter.engines.sqlite.turnstile import Turnstile
 from lamplighter.model.errors import (
     InvalidUrl,
     StoreForeign,
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x4C414D50  # "LAMP"
 MINIMUM_SQLITE = (3, 37, 0)
 _BUSY_MS = 5_000
-_NETWORK = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs", "afs", "lustre")
+_NETWORK = ("nfs", "cifs", "smb", "9p", "ceph", "glusterfs", "afs", "lustre")
+_LOCAL_FUSE = ("fuse.fuse-overlayfs", "fuse.ntfs", "fuse.exfat")
+"""Other file systems in user space mostly lead over a network."""
 
 
 def path_of(url: str) -> Path:
@@ -74,7 +77,8 @@ def _check_place(path: Path) -> None:
             value=str(path),
         )
     kind = _file_system(path.parent)
-    if kind.startswith(_NETWORK):
+    in_user_space = kind.startswith("fuse.") and not kind.startswith(_LOCAL_FUSE)
+    if kind.startswith(_NETWORK) or in_user_space:
         raise StoreUnreachable(
             f"`{path}` lies on a network file system ({kind}), where file locks cannot be trusted",
             hint="use a local disk, or PostgreSQL for several machines",
@@ -142,38 +146,63 @@ def migrations() -> list[str]:
 def prepare(path: Path, clock_ms: Callable[[], int], *, migrate: bool) -> tuple[int, int]:
     """Check that the file is ours and of this version; fill an empty one, migrate if asked.
 
-    Gives the version before and after. Runs in one exclusive transaction, so that two processes
-    that start together do not both create the tables.
+    Gives the version before and after. A store that is up to date is only read, so that opening
+    one under load waits for nobody. Changes are made behind the turnstile in one transaction, so
+    that two processes that start together do not both create the tables.
     """
     steps = migrations()
     with closing(open_connection(path, clock_ms, writer=True)) as connection:
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN IMMEDIATE")
-            before = _version(connection, path)
-            if before > len(steps):
-                raise StoreNewer(
-                    f"the database `{path}` has version {before}; "
-                    f"this program knows versions up to {len(steps)}",
-                    hint="update lamplighter on this machine",
-                    value=str(path),
-                )
-            if 0 < before < len(steps) and not migrate:
-                raise StoreOlder(
-                    f"the database `{path}` has version {before}; "
-                    f"this program needs version {len(steps)}",
-                    hint=f"run: lamplighter migrate --url sqlite:///{path}",
-                    value=str(path),
-                )
-            for step in steps[before:]:
-                for statement in split_script(step):
-                    connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {len(steps)}")
-            connection.execute("COMMIT")
+            found = _known_version(connection, path, len(steps), migrate=migrate)
+            if found == len(steps):
+                return found, found
+            with closing(Turnstile(path)) as turnstile, turnstile:
+                return _fill(connection, path, steps, migrate=migrate), len(steps)
         except sqlite3.Error as error:
             raise faults.explain(error, path) from error
-        return before, len(steps)
+        except OSError as error:
+            raise faults.explain_os(error, path) from error
+
+
+def _fill(connection: sqlite3.Connection, path: Path, steps: list[str], *, migrate: bool) -> int:
+    """Bring a store to the last version; gives the version it had."""
+    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode != "wal":
+        raise StoreUnreachable(
+            f"the database `{path}` cannot use a write-ahead log; SQLite says `{mode}`",
+            hint="use a local disk whose file system supports shared memory",
+            value=str(path),
+        )
+    connection.execute("BEGIN IMMEDIATE")
+    before = _known_version(connection, path, len(steps), migrate=migrate)
+    for step in steps[before:]:
+        for statement in split_script(step):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {len(steps)}")
+    connection.execute("COMMIT")
+    return before
+
+
+def _known_version(
+    connection: sqlite3.Connection, path: Path, newest: int, *, migrate: bool
+) -> int:
+    """Give the store's version if this program may use it."""
+    version = _version(connection, path)
+    if version > newest:
+        raise StoreNewer(
+            f"the database `{path}` has version {version}; "
+            f"this program knows versions up to {newest}",
+            hint="update lamplighter on this machine",
+            value=str(path),
+        )
+    if 0 < version < newest and not migrate:
+        raise StoreOlder(
+            f"the database `{path}` has version {version}; this program needs version {newest}",
+            hint=f"run: lamplighter migrate --url sqlite:///{path}",
+            value=str(path),
+        )
+    return version
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -91,8 +92,7 @@ class SqliteEngine:
     async def open(self) -> None:
         if self._writer is not None:
             return
-        database.check_place(self._path)
-        database.prepare(self._path, self._clock_ms, migrate=False)
+        await self._prepare(migrate=False)
         writer = self._writer = Writer(self._path, self._clock_ms, self._deadline)
         reader = self._reader = Reader(self._path, self._clock_ms)
         self.jobs = SqliteJobs(writer, reader)
@@ -110,8 +110,16 @@ class SqliteEngine:
         await reader.close()
 
     async def migrate(self) -> tuple[int, int]:
-        database.check_place(self._path)
-        return database.prepare(self._path, self._clock_ms, migrate=True)
+        return await self._prepare(migrate=True)
+
+    async def _prepare(self, *, migrate: bool) -> tuple[int, int]:
+        """Check and fill the file, in a thread: both may wait for the disk or for others."""
+
+        def prepare() -> tuple[int, int]:
+            database.check_place(self._path)
+            return database.prepare(self._path, self._clock_ms, migrate=migrate)
+
+        return await asyncio.to_thread(prepare)
 
 
 class _Closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sqlite3
 from typing import TYPE_CHECKING
@@ -65,6 +66,27 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
     return StoreError(
         f"SQLite failed on `{path}`: {error}",
         hint="this is not expected; please report it with the text above",
+        value=str(path),
+    )
+
+
+def explain_os(error: OSError, path: Path) -> StoreError:
+    """Give the StoreError for an error of the system around this file."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull(
+            f"the disk under `{path}` is full",
+            hint="free some space; what was asked may be repeated safely",
+            value=str(path),
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return StoreReadOnly(
+            f"files beside the database `{path}` cannot be written: {error.strerror}",
+            hint="make the file and its folder writable for this user",
+            value=str(path),
+        )
+    return StoreUnreachable(
+        f"the system failed on `{path}`: {error}",
+        hint="check the disk; what was asked may be repeated safely",
         value=str(path),
     )
 

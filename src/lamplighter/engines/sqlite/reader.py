@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lamplighter.engines.sqlite import faults
 from lamplighter.engines.sqlite.catalog import Catalog
-from lamplighter.engines.sqlite.database import open_connection
+from lamplighter.engines.sqlite.forks import ForkSafeConnection
 from lamplighter.engines.sqlite.transaction import Transaction
 from lamplighter.model.errors import StoreClosed
 
@@ -25,7 +25,7 @@ class Reader:
 
     def __init__(self, path: Path, clock_ms: Callable[[], int]) -> None:
         self._path = path
-        self._connection = open_connection(path, clock_ms, writer=False)
+        self._connection = ForkSafeConnection(path, clock_ms, writer=False)
         self._catalog = Catalog()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lamplighter-reader")
         self._closed = False
@@ -44,7 +44,8 @@ class Reader:
         """Give a number that changes when another connection has committed."""
 
         def read() -> int:
-            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+            with self._connection.held() as connection:
+                return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, read)
 
@@ -58,12 +59,13 @@ class Reader:
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         try:
-            self._connection.execute("BEGIN")
-            try:
-                return work(Transaction(self._connection, self._catalog))
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+            with self._connection.held() as connection:
+                connection.execute("BEGIN")
+                try:
+                    return work(Transaction(connection, self._catalog))
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             self._catalog.drop()
             raise faults.explain(error, self._path) from error

@@ -52,16 +52,22 @@ def extras_to_text(extras: Extras) -> str | None:
 
 
 def extras_of(text: str | None) -> Extras:
-    """Read the stored form."""
+    """Read the stored form. What cannot be read counts as not given.
+
+    One such row must not keep a claim or a rescue from all the others.
+    """
     if text is None:
         return NO_EXTRAS
-    values = json.loads(text)
-    return Extras(
-        retry=Retry.from_json(values["retry"]) if "retry" in values else None,
-        timeout=values.get("timeout"),
-        tags=tuple(values.get("tags", ())),
-        metadata=values.get("metadata", {}),
-    )
+    try:
+        values = json.loads(text)
+        return Extras(
+            retry=Retry.from_json(values["retry"]) if "retry" in values else None,
+            timeout=values.get("timeout"),
+            tags=tuple(values.get("tags", ())),
+            metadata=values.get("metadata", {}),
+        )
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return NO_EXTRAS
 
 
 def mark_to_text(by: str, reason: str, now: int) -> str:
@@ -73,8 +79,11 @@ def mark_of(text: str | None) -> Mark | None:
     """Read who did something, why and when."""
     if text is None:
         return None
-    values = json.loads(text)
-    return Mark(by=values["by"], reason=values["reason"], at_ms=values["at"])
+    try:
+        values = json.loads(text)
+        return Mark(by=values["by"], reason=values["reason"], at_ms=values["at"])
+    except (ValueError, TypeError, KeyError):
+        return Mark(by="unknown", reason=text, at_ms=0)
 
 
 def error_to_text(error: ErrorInfo | None) -> str | None:
@@ -96,9 +105,17 @@ def error_of(text: str | None) -> ErrorInfo | None:
     """Read an error."""
     if text is None:
         return None
-    values = json.loads(text)
-    values["kinds"] = tuple(values["kinds"])
-    return ErrorInfo(**values)
+    try:
+        values = json.loads(text)
+        return ErrorInfo(
+            type=values["type"],
+            message=values["message"],
+            traceback=values.get("traceback", ""),
+            fingerprint=values.get("fingerprint", ""),
+            kinds=tuple(values.get("kinds", ())),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ErrorInfo(type="Unreadable", message=text)
 
 
 # Columns 0-14 of every statement that reads jobs for a claim; see `claim.sql`.

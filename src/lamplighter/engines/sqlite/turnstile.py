@@ -43,6 +43,12 @@ class Turnstile:
         """Let the next one in."""
         fcntl.flock(self._write, fcntl.LOCK_UN)
 
+    def __enter__(self) -> None:
+        self.enter()
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
     def close(self) -> None:
         """Close the side files."""
         _open.discard(self)

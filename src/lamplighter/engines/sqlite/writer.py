@@ -1,8 +1,7 @@
 """One thread writes. What arrives while a transaction is written forms the next one.
 
 Each caller's work runs in a savepoint of its own, so that one that fails does not take the others
-with it. Checkpoints run beside the writer, on a connection of their own, because a checkpoint
-inside a commit would make that one caller wait for several syncs of the whole file.
+with it.
 """
 
 from __future__ import annotations
@@ -15,18 +14,19 @@ import queue
 import sqlite3
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lamplighter.engines.sqlite import faults
 from lamplighter.engines.sqlite.catalog import Catalog
-from lamplighter.engines.sqlite.database import open_connection
+from lamplighter.engines.sqlite.checkpoint import Checkpointer
+from lamplighter.engines.sqlite.forks import ForkSafeConnection
 from lamplighter.engines.sqlite.transaction import Transaction
 from lamplighter.engines.sqlite.turnstile import Turnstile
 from lamplighter.model.errors import StoreBusy, StoreClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 T = TypeVar("T")
 log = logging.getLogger("lamplighter.sqlite")
@@ -34,8 +34,9 @@ log = logging.getLogger("lamplighter.sqlite")
 _GROUP_LIMIT = 64
 _CALLERS_OWN = (sqlite3.InterfaceError, sqlite3.ProgrammingError, sqlite3.IntegrityError)
 """What one caller's values can cause; everything else SQLite raises is about the file."""
-_CHECKPOINT_BYTES = 8 * 1024 * 1024
 _CHECKPOINT_EVERY = 32
+_CLOSE_SECONDS = 5.0
+"""How long closing waits for a writer that stands at the turnstile behind a stopped process."""
 
 
 Answer = tuple["_Call", Any, BaseException | None]
@@ -58,16 +59,17 @@ class Writer:
         self._path = path
         self._log = f"{path}-wal"
         self._deadline = deadline
-        self._durable = True
+        self._durable: sqlite3.Connection | None = None
+        """The connection that waits for the disk; another one, after a fork, does so again."""
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._catalog = Catalog()
-        self._connection = open_connection(path, clock_ms, writer=True)
+        self._connection = ForkSafeConnection(path, clock_ms, writer=True)
         try:
             self._turnstile = Turnstile(path)
         except OSError as error:
             self._connection.close()
-            raise faults.explain(sqlite3.OperationalError(str(error)), path) from error
-        self._checkpointer = _Checkpointer(path, clock_ms)
+            raise faults.explain_os(error, path) from error
+        self._checkpointer = Checkpointer(path, clock_ms)
         self._thread = threading.Thread(target=self._serve, name="lamplighter-writer", daemon=True)
         self._closed = False
         self._ended: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
@@ -113,7 +115,13 @@ class Writer:
         # Not through the loop's executor: it is gone already when the interpreter ends.
         self._ended = (loop, loop.create_future())
         self._calls.put(None)
-        await self._ended[1]
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._ended[1]
+        except TimeoutError:
+            # It waits for a lock that a stopped process holds. Its thread ends with ours.
+            log.warning("closed `%s` while its write lock was held elsewhere", self._path)
+            return
         self._thread.join()
         self._checkpointer.close()
         self._connection.close()
@@ -148,43 +156,44 @@ class Writer:
                 loop.call_soon_threadsafe(_finish, future)
 
     def _write(self, group: list[_Call]) -> list[Answer]:
-        self._turnstile.enter()
+        error: BaseException
         try:
-            # Whoever gave up while we stood at the turnstile was told that it failed.
-            group = [call for call in group if not call.given_up]
-            return self._transaction(group) if group else []
-        except sqlite3.Error as error:
-            self._roll_back()
-            told = faults.explain(error, self._path)
-            return [(call, None, told) for call in group]
-        except BaseException as error:  # noqa: BLE001 - every caller must get an answer
-            self._roll_back()
-            return [(call, None, error) for call in group]
-        finally:
-            self._turnstile.leave()
+            with self._turnstile, self._connection.held() as connection:
+                # Whoever gave up while we stood at the turnstile was told that it failed.
+                group = [call for call in group if not call.given_up]
+                try:
+                    return self._transaction(connection, group) if group else []
+                except BaseException:
+                    self._roll_back(connection)
+                    raise
+        except sqlite3.Error as raised:
+            error = faults.explain(raised, self._path)
+        except OSError as raised:
+            error = faults.explain_os(raised, self._path)
+        except BaseException as raised:  # noqa: BLE001 - every caller must get an answer
+            error = raised
+        return [(call, None, error) for call in group]
 
-    def _transaction(self, group: list[_Call]) -> list[Answer]:
-        connection = self._connection
-        self._set_durable(any(call.durable for call in group))
+    def _transaction(self, connection: sqlite3.Connection, group: list[_Call]) -> list[Answer]:
+        durable = any(call.durable for call in group)
+        self._set_durable(connection, durable=durable)
         connection.execute("BEGIN IMMEDIATE")
         tx = Transaction(connection, self._catalog)
         answers: list[Answer]
         if len(group) == 1:
             answers = [(group[0], group[0].work(tx), None)]
         else:
-            answers = [self._in_savepoint(tx, call) for call in group]
+            answers = [self._in_savepoint(connection, tx, call) for call in group]
         connection.execute("COMMIT")
-        if tx.must_last and not self._durable:
+        if tx.must_last and not durable:
             _sync(self._log)
         if self._checkpointer.finish:
             # Still alone behind the turnstile: the little that is left is moved, and the next
             # transaction starts the log from its beginning again.
-            self._checkpointer.finish = False
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._checkpointer.finish_with(connection)
         return answers
 
-    def _in_savepoint(self, tx: Transaction, call: _Call) -> Answer:
-        connection = self._connection
+    def _in_savepoint(self, connection: sqlite3.Connection, tx: Transaction, call: _Call) -> Answer:
         connection.execute("SAVEPOINT caller")
         try:
             answer = call.work(tx)
@@ -199,17 +208,17 @@ class Writer:
         connection.execute("RELEASE caller")
         return call, answer, None
 
-    def _set_durable(self, durable: bool) -> None:  # noqa: FBT001 - one caller
-        if durable is not self._durable:
+    def _set_durable(self, connection: sqlite3.Connection, *, durable: bool) -> None:
+        if durable is not (self._durable is connection):
             level = "FULL" if durable else "NORMAL"
-            self._connection.execute(f"PRAGMA synchronous = {level}")
-            self._durable = durable
+            connection.execute(f"PRAGMA synchronous = {level}")
+            self._durable = connection if durable else None
 
-    def _roll_back(self) -> None:
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
         self._catalog.drop()
-        if self._connection.in_transaction:
+        if connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
+                connection.execute("ROLLBACK")
 
     @staticmethod
     def _deliver(answers: list[Answer]) -> None:
@@ -243,42 +252,3 @@ def _resolve(answers: list[Answer]) -> None:
             call.future.set_result(answer)
         else:
             call.future.set_exception(error)
-
-
-class _Checkpointer:
-    """Moves the write-ahead log into the file, beside the writer."""
-
-    def __init__(self, path: Path, clock_ms: Callable[[], int]) -> None:
-        self._log = f"{path}-wal"
-        self._connection = open_connection(path, clock_ms, writer=True)
-        self._wanted = threading.Event()
-        self.finish = False
-        self._closed = False
-        self._thread = threading.Thread(
-            target=self._serve, name="lamplighter-checkpoint", daemon=True
-        )
-        self._thread.start()
-
-    def look(self) -> None:
-        """Ask for a checkpoint if the log has grown."""
-        with contextlib.suppress(OSError):
-            if Path(self._log).stat().st_size > _CHECKPOINT_BYTES:
-                self._wanted.set()
-
-    def close(self) -> None:
-        self._closed = True
-        self._wanted.set()
-        self._thread.join()
-        self._connection.close()
-
-    def _serve(self) -> None:
-        while True:
-            self._wanted.wait()
-            self._wanted.clear()
-            if self._closed:
-                return
-            try:
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                self.finish = True
-            except sqlite3.Error:
-                log.warning("checkpoint failed", exc_info=True)

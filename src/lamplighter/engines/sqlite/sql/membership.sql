@@ -41,7 +41,9 @@ DELETE FROM worker_type WHERE worker = :worker;
 -- in: name, holder, until, now
 INSERT INTO role (name, holder, until) VALUES (:name, :holder, :until)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-WHERE role.holder = excluded.holder OR role.until <= :now;
+WHERE role.holder = excluded.holder
+   OR role.until <= :now
+   OR role.until > excluded.until;  -- the clock went back: no term lasts longer than ours
 
 -- name: version
 SELECT value FROM meta WHERE name = 'version';

@@ -49,8 +49,14 @@ WHERE (tenant, scope, key) IN (
 -- name: requests
 -- in: before, limit
 DELETE FROM request
-WHERE nonce IN (SELECT nonce FROM request WHERE at < :before ORDER BY at LIMIT :limit)
-  AND nonce NOT IN (SELECT nonce FROM job INDEXED BY job_running WHERE state = 'running');
+WHERE nonce IN (
+    SELECT nonce
+    FROM request
+    WHERE at < :before
+      AND nonce NOT IN (SELECT nonce FROM job INDEXED BY job_running WHERE state = 'running')
+    ORDER BY at
+    LIMIT :limit
+);
 
 -- name: shares
 -- A share at or below the clock says nothing once its tenant has no turn in the band.

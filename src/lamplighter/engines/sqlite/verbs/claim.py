@@ -24,7 +24,9 @@ _LEASE = 15
 def claim(tx: Transaction, request: ClaimRequest) -> Claimed:
     """Fill the queues' quotas in order, then the rest in order; write what was handed out."""
     if tx.one(SQL["repeated"], request.nonce):
-        return Claimed(_still_running(tx, request.nonce), 0)
+        claims = _still_running(tx, request.nonce)
+        _make_last(tx, claims)
+        return Claimed(claims, 0)
     counters: dict[str, _Counter] = {}
     room = request.limit
     for quotas in (True, False):
@@ -115,13 +117,20 @@ def _write(tx: Transaction, request: ClaimRequest, counters: list[_Counter]) -> 
             )
     if runs:
         tx.run(SQL["note_request"], nonce, tx.now)
-        # A claim that the machine forgets is claimed again. That is right, but for these.
-        once = Delivery.AT_MOST_ONCE
-        tx.must_last = tx.must_last or any(claim.job.delivery is once for claim in claims)
+        _make_last(tx, claims)
         changed = tx.many(SQL["run"], runs)
         if changed != len(runs):
             raise RuntimeError(f"claim wrote {changed} of {len(runs)} jobs: the index is wrong")
     return claims
+
+
+def _make_last(tx: Transaction, claims: list[Claim]) -> None:
+    """See to it that claims of at-most-once jobs are on disk.
+
+    Any other claim that the machine forgets is claimed again, which is right.
+    """
+    once = Delivery.AT_MOST_ONCE
+    tx.must_last = tx.must_last or any(claim.job.delivery is once for claim in claims)
 
 
 def _write_lines(tx: Transaction, lines: list[Line]) -> None:

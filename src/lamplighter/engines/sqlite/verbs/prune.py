@@ -28,13 +28,16 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
     surplus = _beyond_count(tx, retention.finished_count, young, limit - len(jobs))
     remove(tx, surplus)
     keys = tx.run(SQL["keys"], now - retention.key_ms, limit)
-    others = tx.run(SQL["requests"], now - _REQUEST_MS, limit)
-    others += tx.run(SQL["shares"], limit)
+    requests = tx.run(SQL["requests"], now - _REQUEST_MS, limit)
+    shares = tx.run(SQL["shares"], limit)
+    others = requests + shares
     others += tx.run(SQL["workers"], now - _WORKER_MS)
     others += tx.run(SQL["worker_types"])
     others += tx.run(SQL["types"], now - _TYPE_MS)
     removed = len(jobs) + len(surplus)
-    return Pruned(jobs=removed, keys=keys, others=others, more=limit in (removed, keys))
+    return Pruned(
+        jobs=removed, keys=keys, others=others, more=limit in (removed, keys, requests, shares)
+    )
 
 
 def _beyond_count(tx: Transaction, count: int, young: int, limit: int) -> list[tuple[int, str]]:

@@ -1,0 +1,190 @@
+"""The workers and the coordinator of a test: claim, run, settle and rescue, when told to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from lamplighter import runtime
+from lamplighter.app import App
+from lamplighter.coordinator import Rescuer
+from lamplighter.model import lifecycle
+from lamplighter.model.job import TERMINAL, Claim, JobRecord, JobState
+from lamplighter.model.lifecycle import milliseconds
+from lamplighter.model.names import DEFAULT_QUEUE
+from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
+from lamplighter.port.values import Claimed, ClaimRequest, JobFilter, Renewal
+from lamplighter.testing.clock import Clock
+from lamplighter.testing.errors import NeverIdle
+from lamplighter.testing.perform import Performed, perform
+from lamplighter.testing.summary import Ran, Summary, described
+from lamplighter.worker.run import Stop
+
+MOST_RUNS = 1_000
+"""More attempts than that, with no end in sight, are taken for a job that never has one."""
+BATCH = 500
+WORKER = "test"
+
+
+class Fleet:
+    """Everything that would run beside the program, on the engine of the running loop."""
+
+    def __init__(self, app: App, engine: Engine, clock: Clock) -> None:
+        self._app = app
+        self._engine = engine
+        self._clock = clock
+
+    # ── work ─────────────────────────────────────────────────────────────────────────────────
+
+    async def drain(self, queue: str | None, limit: int | None) -> Summary:
+        """Run what is due, one after the other, in the order in which the store hands it out."""
+        runs: list[Ran] = []
+        poll = await self._drain(runs, queue, limit, MOST_RUNS if limit is None else limit)
+        return Summary(tuple(runs), idle=poll != 0)
+
+    async def run_until_idle(self, max_time: float | None) -> Summary:
+        """Run what is due and move the clock to what is due next, until nothing will be."""
+        runs: list[Ran] = []
+        clock, began = self._clock, self._clock.now()
+        end = None if max_time is None else began + timedelta(seconds=max_time)
+        idle = False
+        while True:
+            await self.rescue()
+            # With an end, only a clock that no longer moves would go on for ever.
+            most = MOST_RUNS if end is None else len(runs) + MOST_RUNS
+            wait_ms = await self._until_next(await self._drain(runs, None, None, most))
+            if wait_ms is None:
+                idle = True
+                break
+            following = clock.now() + timedelta(milliseconds=wait_ms)
+            if end is not None and following > end:
+                # A handler may have moved the clock past the end itself.
+                clock.move_to(max(end, clock.now()))
+                break
+            clock.move_to(following)
+        return Summary(tuple(runs), passed=clock.now() - began, idle=idle)
+
+    async def _drain(
+        self, runs: list[Ran], queue: str | None, limit: int | None, most: int
+    ) -> int | None:
+        """Run what is due; gives the milliseconds until something else is, None for never."""
+        while limit is None or len(runs) < limit:
+            claimed = await self.claim(queue=queue)
+            if claimed.claims:
+                runs.append(await self._run(claimed.claims[0]))
+                _check_end(runs, most)
+            elif claimed.poll_after_ms != 0:
+                return claimed.poll_after_ms
+        return 0
+
+    async def _until_next(self, poll_ms: int | None) -> int | None:
+        """Milliseconds until a job falls due or a lease ends; None if neither will happen."""
+        now = self._clock.now_ms()
+        ends = [record.expires_at_ms for record in await self._records("running", "cancelling")]
+        waits = [end - now for end in ends if end is not None]
+        if poll_ms is not None:
+            waits.append(poll_ms)
+        return max(1, min(waits)) if waits else None
+
+    # ── one job ──────────────────────────────────────────────────────────────────────────────
+
+    async def claim(
+        self, *, queue: str | None = None, type: str | None = None, worker: str = WORKER
+    ) -> Claimed:
+        """Take one job that is due, as a worker would that knows all types of the app."""
+        asked = [queue] if queue is not None else await self._queues()
+        return await self._engine.jobs.claim(
+            ClaimRequest(
+                nonce=runtime.nonce(),
+                worker=worker,
+                queues=tuple((name, 1) for name in asked),
+                types=self._app.registry.names() if type is None else (type,),
+                limit=1,
+                lease_ms=milliseconds(self._app.settings.lease),
+            )
+        )
+
+    async def perform(self, claim: Claim) -> Performed:
+        """Run the handler, and stop it when it is cancelled or taken away."""
+
+        async def look() -> Stop | None:
+            lease_ms = milliseconds(self._app.settings.lease)
+            renewal = Renewal(claim.job.id, claim.fence)
+            (renewed,) = await self._engine.jobs.renew([renewal], lease_ms)
+            if not renewed.held:
+                return Stop.LOST
+            return Stop.CANCEL if renewed.cancel_requested else None
+
+        job_type = self._app.registry.get(claim.job.type)
+        return await perform(claim, job_type, self._app.settings, look)
+
+    async def _run(self, claim: Claim) -> Ran:
+        performed = await self.perform(claim)
+        state: JobState | None = None
+        if performed.outcome is not None:
+            job_type = self._app.registry.get(claim.job.type)
+            # No chance, so no jitter: a test can say when the next attempt is due.
+            settlement = lifecycle.settle(claim, performed.outcome, retry=job_type.retry)
+            (settled,) = await self._engine.jobs.settle([settlement])
+            state = settled.state
+            await self._tell(claim.job.queue, state)
+        return Ran(
+            id=claim.job.id,
+            type=claim.job.type,
+            attempt=claim.job.attempt + 1,
+            outcome=performed.outcome,
+            state=state,
+            exception=performed.exception,
+        )
+
+    async def _tell(self, queue: str, state: JobState | None) -> None:
+        """Wake whoever waits for a result in the same test."""
+        topic = FINISHED_TOPIC if state in TERMINAL else queue_topic(queue)
+        await self._engine.wakeup.notify(topic)
+
+    # ── order ────────────────────────────────────────────────────────────────────────────────
+
+    async def rescue(self) -> list[JobRecord]:
+        """Give back the jobs whose lease has ended; gives them as they are afterwards."""
+        rescued: dict[str, None] = {}
+        while found := await self._engine.jobs.rescue(limit=BATCH):
+            ids = [expired.claim.job.id for expired in found]
+            if rescued.keys() >= set(ids):
+                break
+            rescued.update(dict.fromkeys(ids))
+            # A new one each time: it has seen no clock yet that could have jumped.
+            await Rescuer(self._engine, self._app.settings).step()
+        records = [await self._engine.inspector.job(job_id) for job_id in rescued]
+        return [record for record in records if record is not None]
+
+    # ── reads ────────────────────────────────────────────────────────────────────────────────
+
+    async def records(self, type: str | None = None) -> list[JobRecord]:
+        """Give all jobs, of one type or of any, in the order they were submitted."""
+        return (await self._records(types=() if type is None else (type,)))[::-1]
+
+    async def _records(self, *statuses: str, types: Sequence[str] = ()) -> list[JobRecord]:
+        which = JobFilter(statuses=statuses, types=tuple(types))
+        found: list[JobRecord] = []
+        cursor: str | None = None
+        while True:
+            page = await self._engine.inspector.jobs(which, limit=BATCH, cursor=cursor)
+            found += page.jobs
+            cursor = page.cursor
+            if cursor is None:
+                return found
+
+    async def _queues(self) -> list[str]:
+        stored = (queue.name for queue in await self._engine.inspector.queues())
+        known = (info.queue for info in self._app.registry.infos())
+        return sorted({DEFAULT_QUEUE, *stored, *known})
+
+
+def _check_end(runs: Sequence[Ran], most: int) -> None:
+    if len(runs) > most:
+        raise NeverIdle(
+            f"jobs kept falling due: {described(runs[-3:])} at the end of {len(runs):,}",
+            hint="a job that snoozes or submits itself has no end; say how far to go with "
+            "`drain(limit=…)` or `run_until_idle(max_time=…)`",
+            value=len(runs),
+        )
