@@ -25,7 +25,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.core ## Run the example shop with worker and scheduler, until Ctrl-C
+run: $(VENV)/.core ## Run the example shop and its worker, until Ctrl-C
 	$(BIN)/lamplighter dev examples.shop:app --speed 2880
 
 test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)

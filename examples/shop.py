@@ -1,12 +1,12 @@
 """A small online shop, told as background jobs. Run it with `make run`.
 
-That command runs the worker, the scheduler and the story at the end of this file. It divides all
-waiting by 2880, so a day passes in half a minute. To look behind the scenes, try in a second
-terminal, in the same folder:
+That command runs a worker and the story at the end of this file. It divides all waiting by 2880,
+so a day passes in half a minute. To look behind the scenes, try in a second terminal, in the same
+folder:
 
-    lamplighter queues
-    lamplighter jobs list --status retrying
-    lamplighter dlq list
+    .venv/bin/lamplighter queues
+    .venv/bin/lamplighter jobs list --status retrying
+    .venv/bin/lamplighter dlq list
 """
 
 import asyncio
@@ -14,8 +14,7 @@ import itertools
 import random
 import secrets
 
-from lamplighter import App, Context, Retry
-from lamplighter.port.values import TenantSettings
+from lamplighter import App, Context, Retry, TenantSettings
 
 app = App()  # jobs live in lamplighter.db here, unless LAMPLIGHTER_URL says otherwise
 

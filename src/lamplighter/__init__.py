@@ -20,6 +20,7 @@ from lamplighter.model.errors import (
 from lamplighter.model.job import JobRecord, Status
 from lamplighter.model.outcome import Reject, Snooze
 from lamplighter.model.retry import Retry
+from lamplighter.port.values import QueueSettings, TenantSettings, TypeSettings
 
 __all__ = [
     "App",
@@ -33,6 +34,7 @@ __all__ = [
     "JobRecord",
     "KeyConflict",
     "LamplighterError",
+    "QueueSettings",
     "Reject",
     "ResultOmitted",
     "ResultTimeout",
@@ -41,6 +43,8 @@ __all__ = [
     "Snooze",
     "Status",
     "StoreError",
+    "TenantSettings",
+    "TypeSettings",
     "UnknownJob",
     "WrongState",
     "errors",

@@ -125,7 +125,8 @@ class App:
         """Submit a job by the name of its type, also of one whose code is elsewhere.
 
         A type registered here checks the arguments; otherwise the worker that runs it does, and
-        queue, priority and delivery are those that its workers published.
+        queue, priority and delivery are those that its workers published. A name that nobody has
+        published yet is accepted too, because a producer may start before the first worker.
         """
         checked = option.read(options)
         client = self._client
@@ -141,7 +142,7 @@ class App:
             checked = checked.over(queue=known.queue, level=known.level, delivery=known.delivery)
         else:
             check_name("job type", type)
-            args = payload.encode_value(dict(arguments), "arguments")
+            args = payload.encode(dict(arguments))
             payload.check_size(len(args), checked.metadata_size)
             checked = await client.published(type, checked)
         return await submit_one(client, Call[object](client.new_job(type, args, checked)))

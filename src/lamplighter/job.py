@@ -10,7 +10,9 @@ from lamplighter import options as option
 from lamplighter.client import Client, raise_conflict
 from lamplighter.context import Context
 from lamplighter.handle import Handle
+from lamplighter.model.errors import InvalidArguments
 from lamplighter.model.job import NewJob
+from lamplighter.model.names import shown
 from lamplighter.options import NO_OPTIONS, Options, SubmitOptions
 from lamplighter.registry import JobType
 
@@ -150,8 +152,22 @@ async def submit_one(client: Client, call: Call[R]) -> Handle[R]:
 
 async def submit_many(client: Client, calls: Iterable[Call[R]]) -> list[Handle[R]]:
     """Store many jobs; see ``App.submit_many``."""
-    jobs = [call.new for call in calls]
+    if not isinstance(calls, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _not_calls(calls)
+    jobs: list[NewJob] = []
+    for call in calls:
+        if not isinstance(call, Call):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise _not_calls(call)
+        jobs.append(call.new)
     answers = await client.submit(jobs)
     for job, answer in zip(jobs, answers, strict=True):
         raise_conflict(job, answer)
     return [Handle(client, answer.id, answer.answer) for answer in answers]
+
+
+def _not_calls(value: object) -> InvalidArguments:
+    return InvalidArguments(
+        f"{shown(value)} is not a list of calls",
+        hint="give calls, as in submit_many([charge.call('o-1', 995), charge.call('o-2', 100)])",
+        value=value,
+    )

@@ -51,6 +51,8 @@ def encode(values: Mapping[str, object], root: str = "arguments") -> bytes:
         _find_culprit(values, root)
     if not _all_plain(values.values()) or _NUL in written:
         _inspect(values, root, 0)
+        # The order of a set differs between processes; equal arguments must be equal bytes.
+        written = _ordered.encode(values)
     return written
 
 
@@ -67,7 +69,7 @@ def encode_value(value: object, root: str) -> bytes:
 def check_size(arguments: int, metadata: int = 0) -> None:
     """Refuse what is too large to stand in the job itself; sizes are in bytes."""
     if arguments + metadata > PAYLOAD_LIMIT:
-        beside = f" and its metadata {metadata:,}" if metadata else ""
+        beside = f" and the metadata {metadata:,}" if metadata else ""
         raise PayloadTooLarge(
             f"the arguments have {arguments:,} bytes as JSON{beside}, "
             f"the limit is {PAYLOAD_LIMIT:,}",
@@ -102,6 +104,7 @@ def _to_json(value: object) -> object:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_to_json)
+_ordered = msgspec.json.Encoder(enc_hook=_to_json, order="deterministic")
 
 
 def _all_plain(values: Iterable[object]) -> bool:

@@ -192,7 +192,11 @@ class JobType:
 
 
 def _cut(note: str) -> str:
-    return note if len(note) <= _NOTE_LIMIT else note[: _NOTE_LIMIT - 1] + "…"
+    """Shorten the middle: the beginning says where it was, the end what was wrong."""
+    if len(note) <= _NOTE_LIMIT:
+        return note
+    half = (_NOTE_LIMIT - 1) // 2
+    return f"{note[:half]}…{note[-half:]}"
 
 
 class Registry:

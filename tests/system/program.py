@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -122,3 +123,21 @@ async def spin(ctx: Context, seconds: float) -> str:
 async def submit_another(ctx: Context) -> str:
     handle = await add.submit(a=2, b=3)
     return handle.id
+
+
+@app.job
+async def close_stdout(ctx: Context) -> str:
+    sys.stdout.close()
+    os.close(1)
+    return "closed"
+
+
+@app.job
+async def cancel_the_pulse(ctx: Context) -> str:
+    note(ctx, "run")
+    if ctx.lease == 1:
+        for task in asyncio.all_tasks():
+            if task.get_name() == "pulse":
+                task.cancel()
+        await asyncio.sleep(60)
+    return "alive"

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from lamplighter.model.job import JobState
+from lamplighter.worker.child import CRASHED
 
 
 async def test_a_killed_childs_jobs_run_again_in_another(world):
@@ -207,3 +208,29 @@ async def test_handlers_stop_by_themselves_when_nobody_keeps_their_leases(world)
     assert again[2] != first[2]
     assert record.state is JobState.SUCCEEDED
     assert record.lease == 2
+
+
+async def test_a_child_without_a_pulse_ends_loudly_and_another_takes_over(world):
+    worker = await world.worker()
+    job_id = await world.submit("cancel_the_pulse")
+
+    died = await worker.told("child.died")
+    record = await world.ended(job_id)
+
+    assert died["status"] == CRASHED
+    assert "pulse" in (await worker.told("service.error", service="pulse"))["error"]
+    assert record.state is JobState.SUCCEEDED
+    assert record.lease == 2
+
+
+async def test_a_child_that_hangs_in_its_import_is_replaced_until_the_worker_gives_up(
+    world, monkeypatch
+):
+    monkeypatch.setenv("START_DEADLINE", "0.5")
+    worker = await world.worker("tests.system.slow_program:app", ready=False)
+
+    assert await worker.ended() == 1
+    died = worker.told_of("child.died")
+    assert len(died) == 3
+    assert "did not start within 0.5 s" in died[0]["error"]
+    assert "did not start within 0.5 s" in worker.errors

@@ -173,3 +173,74 @@ def test_the_shop_names_what_its_story_uses():
     )
     assert app.registry.get("charge").retry.delays == (60, 300, 1800)
     assert len(app.stories) == 1
+
+
+QUIET = """
+import asyncio
+
+from lamplighter import App
+
+app = App()
+
+
+@app.job
+async def hello(n: int) -> None:
+    pass
+
+
+@app.on_dev
+async def story(app: App) -> None:
+    for n in range(1_000_000):
+        await hello.submit(n)
+        await asyncio.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("command", ["dev", "worker"])
+async def test_when_nobody_reads_the_output_any_more_the_command_ends_in_peace(tmp_path, command):
+    (tmp_path / "quiet.py").write_text(QUIET)
+    process = subprocess.Popen(
+        [COMMAND, command, "quiet:app", "--children", "1", *["-v"] * (command == "worker")],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        while b"is ready" not in await asyncio.to_thread(process.stdout.readline):
+            assert process.poll() is None
+        process.stdout.close()
+        if command == "worker":
+            submit = [COMMAND, "submit", "hello", "n=1"]
+            await asyncio.to_thread(subprocess.run, submit, cwd=tmp_path, check=True)
+        errors = await asyncio.to_thread(process.stderr.read)
+        status = await asyncio.to_thread(process.wait, PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+
+    assert status == 1
+    assert b"Traceback" not in errors
+    assert b"Error" not in errors
+
+
+async def test_a_signal_stops_it_though_nobody_reads_its_output(tmp_path):
+    (tmp_path / "idle.py").write_text(QUIET.replace("@app.on_dev", ""))
+    process = subprocess.Popen(
+        [COMMAND, "dev", "idle:app", "--children", "1"],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        while b"is ready" not in await asyncio.to_thread(process.stdout.readline):
+            assert process.poll() is None
+        process.stdout.close()
+        process.send_signal(signal.SIGTERM)
+        status = await asyncio.to_thread(process.wait, PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+
+    assert status in {0, 1}

@@ -1,10 +1,14 @@
 """Cancels, timeouts, and workers that are asked to end."""
 
+import asyncio
 import signal
 
 import pytest
 
+from lamplighter.config import Settings
 from lamplighter.model.job import JobState
+from lamplighter.worker.supervisor import Supervisor
+from tests.system.conftest import PATIENCE, until
 
 
 @pytest.mark.parametrize("type", ["wait", "wait_in_thread"])
@@ -131,3 +135,35 @@ async def test_an_app_that_cannot_be_imported_ends_the_worker_with_the_reason(
     assert await worker.ended() == 1
     assert words in worker.errors
     assert "hint:" in worker.errors
+
+
+async def test_a_handler_that_closed_stdout_does_not_spoil_the_end(world):
+    worker = await world.worker()
+    record = await world.ended(await world.submit("close_stdout"))
+    worker.signal(signal.SIGTERM)
+    assert await worker.ended() == 0
+    assert record.state is JobState.SUCCEEDED
+    assert worker.told_of("child.died") == []
+
+
+async def test_a_child_that_had_not_begun_is_not_said_to_have_died_when_the_worker_ends(world):
+    worker = await world.worker("tests.system.slow_program:app", ready=False)
+    await until(world.runs.path.exists)
+
+    worker.signal(signal.SIGTERM)
+
+    assert await worker.ended() == 0
+    assert worker.told_of("child.died") == []
+
+
+async def test_a_worker_that_could_not_keep_to_its_grace_ends_with_the_error(world, monkeypatch):
+    async def broken(_supervisor) -> None:
+        raise RuntimeError("no grace")
+
+    monkeypatch.setattr(Supervisor, "_kill_after_grace", broken)
+    supervisor = Supervisor("tests.system.program:app", Settings(url=world.url, children=1))
+
+    with pytest.raises(RuntimeError, match="no grace"):
+        async with asyncio.timeout(PATIENCE):
+            await supervisor.run()
+    assert supervisor.draining

@@ -156,8 +156,8 @@ class Development:
             self._view.say(f"stopping: running jobs get {grace}; Ctrl-C again to hurry")
 
     def _nobody_looks(self, supervisor: Supervisor) -> None:
-        self.failed = True
         if not self._stopping:
+            self.failed = True
             self._stop(supervisor)
 
     async def _tell(self, story: Story) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lamplighter import runtime
-from lamplighter.cli.output import STYLES, clock, first_line, instant, printable, span
+from lamplighter.cli.output import STYLES, clock, first_line, instant, printable, span, tell
 from lamplighter.observability import events
 
 Fields = Mapping[str, Any]
@@ -143,6 +143,11 @@ def _jumped(fields: Fields) -> tuple[str, str, str]:
     return "clock", f"the store's clock jumped by {span(abs(fields.get('seconds', 0)))}", "yellow"
 
 
+def _log_large(fields: Fields) -> tuple[str, str, str]:
+    size = fields.get("bytes", 0) / 1_000_000
+    return "log large", f"{fields.get('path')} has {size:,.0f} MB; is a reader stuck?", "yellow"
+
+
 _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.JOB_SUBMITTED: _submitted,
     events.JOB_CANCELLED: _cancelled,
@@ -156,6 +161,7 @@ _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.SERVICE_ERROR: _service_error,
     events.PRUNED: _pruned,
     events.CLOCK_JUMPED: _jumped,
+    events.STORE_LOG_LARGE: _log_large,
 }
 
 

@@ -58,21 +58,25 @@ def worker(
     )
     printer = Printer(speed=app.settings.speed, as_json=as_json)
     services = no_services if no_coordinator else coordinator.services
-    store.run(_work(spec, app.settings, printer, verbose=verbose, queues=asked, services=services))
-    if printer.closed:
+    work = _work(spec, app.settings, printer, verbose=verbose, queues=asked, services=services)
+    if not store.run(work):
         sys.exit(FAILED)
 
 
 async def _work(
     spec: str, settings: Settings, printer: Printer, *, verbose: bool, **parts: Any
-) -> None:
+) -> bool:
+    """Work until told to stop; False when it was only told by the end of its reader."""
+    asked = True
     # Asking the supervisor for events makes every child tell of every job.
     on_event = printer.on_event if verbose else None
     stop_listening = None if verbose else events.listen(printer.on_event)
     supervisor = Supervisor(spec, settings, on_event=on_event, **parts)
 
     def drain_unless_draining() -> None:
+        nonlocal asked
         if not supervisor.draining:
+            asked = False
             supervisor.drain()
 
     # What handlers print would fail their jobs, one after the other.
@@ -82,3 +86,4 @@ async def _work(
     finally:
         if stop_listening is not None:
             stop_listening()
+    return asked

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
-from lamplighter.model.errors import InvalidName
+from lamplighter.model.errors import InvalidInput, InvalidName
 
 NAME_LIMIT = 64
 KEY_LIMIT = 256
+WORDS_LIMIT = 1_000
 PAYLOAD_LIMIT = 64 * 1024
 TAG_COUNT_LIMIT = 20
 DEFAULT_TENANT = "default"
@@ -32,6 +33,17 @@ def check_name(what: str, value: object) -> str:
 def check_key(value: object) -> str:
     """Return a valid idempotency key, or say what is wrong with it."""
     return _check("idempotency key", value, KEY_LIMIT)
+
+
+def check_words(what: str, value: object) -> str:
+    """Return a valid note of an operator (who, why), or say what is wrong with it."""
+    if isinstance(value, str) and len(value) <= WORDS_LIMIT and not _CONTROL.intersection(value):
+        return value
+    raise InvalidInput(
+        f"the {what} {shown(value)} cannot be noted",
+        hint=f"give text of at most {WORDS_LIMIT} characters on one line",
+        value=value,
+    )
 
 
 def _check(what: str, value: object, limit: int) -> str:

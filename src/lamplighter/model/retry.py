@@ -60,10 +60,16 @@ class Retry:
                 "a retry policy was given more than one of delays, fixed and function",
                 hint="choose one of the three",
             )
+        if delays is not None and (isinstance(delays, str) or not isinstance(delays, Sequence)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidOption(
+                f"delays is {shown(delays)}, which is not a list",
+                hint="give the delay before each retry in seconds, as in [60, 300, 1800]",
+                value=delays,
+            )
         steps = None if delays is None else tuple(_seconds("delays", d) for d in delays)
         if max_attempts is None:
             max_attempts = DEFAULT_MAX_ATTEMPTS if steps is None else len(steps) + 1
-        if isinstance(max_attempts, bool) or max_attempts < 1:
+        if type(max_attempts) is not int or max_attempts < 1:
             raise InvalidOption(
                 f"max_attempts is {shown(max_attempts)}",
                 hint="give a whole number of 1 or more; 1 means: never retry",

@@ -296,6 +296,9 @@ class Explanation:
     record: JobRecord
     reasons: list[Reason]
 
+    def __str__(self) -> str:
+        return "; ".join(reason.text for reason in self.reasons)
+
 
 COUNT_LIMIT = 10_000
 BEHIND_LIMIT = 1_000

@@ -70,7 +70,7 @@ class Clock:
 
 
 class _Standing(runtime.System):
-    """The real world, but for the time of day."""
+    """The real world, but for the time of day, and without dice: a test can name each pause."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -78,6 +78,9 @@ class _Standing(runtime.System):
 
     def now_ms(self) -> int:
         return self._clock.now_ms()
+
+    def random(self) -> float:
+        return 0.0
 
 
 _installed: list[Clock] = []

@@ -123,7 +123,7 @@ class Fleet:
         state: JobState | None = None
         if performed.outcome is not None:
             job_type = self._app.registry.get(claim.job.type)
-            # No chance, so no jitter: a test can say when the next attempt is due.
+            # No dice here either. A retry function that raises fails the test, which should know.
             settlement = lifecycle.settle(claim, performed.outcome, retry=job_type.retry)
             (settled,) = await self._engine.jobs.settle([settlement])
             state = settled.state

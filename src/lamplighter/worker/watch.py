@@ -36,11 +36,8 @@ class Watch(Service):
         settings: Settings,
         burial: Burial,
         children: Callable[[], Iterable[ChildProcess]],
-        *,
-        start_deadline: float = START_DEADLINE,
     ) -> None:
         super().__init__()
-        self._start_deadline = start_deadline
         self._burial = burial
         self._children = children
         self._believed = settings.lease - margin(settings.lease)
@@ -67,11 +64,10 @@ class Watch(Service):
         return self._interval
 
     def _end_start(self, child: ChildProcess, now: float) -> None:
-        if child.broken is None and now - child.born_at > self._start_deadline:
+        if child.broken is None and now - child.born_at > START_DEADLINE:
             child.broken = Broken(
                 "error",
-                f"a child process did not start within {self._start_deadline:g} s, "
-                "so it was killed",
+                f"a child process did not start within {START_DEADLINE:g} s, so it was killed",
                 "look what the program waits for while it is imported, and whether the store "
                 "answers",
             )

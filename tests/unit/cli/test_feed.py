@@ -1,4 +1,6 @@
 import json
+import os
+import sys
 
 import pytest
 
@@ -87,6 +89,30 @@ def test_lines_for_programs_are_json(capsys):
     assert told["event"] == "service.error"
     assert told["error"] == "y"
     assert told["at"].endswith("Z")
+
+
+@pytest.fixture
+def unread(monkeypatch):
+    """Let stdout and stderr be pipes whose reader has gone."""
+    for name in ("stdout", "stderr"):
+        source, sink = os.pipe()
+        os.close(source)
+        monkeypatch.setattr(sys, name, os.fdopen(sink, "w"))
+
+
+@pytest.mark.parametrize("err", [False, True])
+def test_the_end_of_the_reader_is_told_once_and_disturbs_nothing(unread, err):
+    told = []
+    printer = Printer()
+    printer.on_closed = lambda: told.append(printer.closed)
+
+    printer.tell("nobody", err=err)
+    printer.tell("reads this", err=err)
+    printer.on_event(events.SERVICE_ERROR, {"service": "x", "error": "y"})
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+    assert told == [True]
 
 
 def drawn(board: Board) -> str:

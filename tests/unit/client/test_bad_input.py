@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lamplighter import Retry
+from lamplighter import Retry, payload
 from lamplighter.model.errors import (
     InvalidArguments,
     InvalidInput,
@@ -144,7 +144,7 @@ async def test_a_bad_type_name_is_refused_and_nothing_is_stored(app, stored, nam
 async def test_arguments_and_metadata_share_one_limit(take_anything, stored):
     half = "x" * 40_000
 
-    with pytest.raises(PayloadTooLarge, match=r"40,012 bytes as JSON and its metadata 40,008"):
+    with pytest.raises(PayloadTooLarge, match=r"40,012 bytes as JSON and the metadata 40,008"):
         await take_anything.options(metadata={"a": half}).submit(half)
 
     assert await stored() == 0
@@ -181,3 +181,30 @@ async def test_every_refusal_is_an_invalid_input(charge):
 def test_what_is_no_job_id_is_refused(app, job_id):
     with pytest.raises(InvalidName, match="not a job id"):
         app.handle(job_id)
+
+
+@pytest.mark.parametrize("calls", [None, 5, [5], ["charge"]])
+async def test_what_is_no_list_of_calls_is_refused_whole(app, stored, calls):
+    with pytest.raises(InvalidArguments, match="is not a list of calls"):
+        await app.submit_many(calls)
+    assert await stored() == 0
+
+
+@pytest.mark.parametrize(
+    "options", [{"delays": 5}, {"delays": "60"}, {"max_attempts": "5"}, {"max_attempts": 1.5}]
+)
+def test_a_retry_policy_of_the_wrong_types_is_refused(options):
+    with pytest.raises(InvalidOption):
+        Retry(**options)
+
+
+@pytest.mark.parametrize("note", [5, None, "r" * 1001, "two\nlines"])
+async def test_a_note_that_cannot_be_shown_is_refused(charge, note):
+    handle = await charge.submit("o-1")
+    with pytest.raises(InvalidInput, match="cannot be noted"):
+        await handle.hold(reason=note)
+    assert (await handle.record()).hold is None
+
+
+def test_sets_are_the_same_bytes_in_every_process():
+    assert payload.encode({"names": {"b", "a", "c"}}) == b'{"names":["a","b","c"]}'

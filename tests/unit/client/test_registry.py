@@ -423,6 +423,15 @@ def test_a_result_that_cannot_be_kept_leaves_a_note(value, says):
     assert says.replace("\\", "") in note
 
 
+@pytest.mark.parametrize("length", [400, 5_000_000])
+def test_a_note_is_short_and_still_says_where_and_what(length):
+    _, note = JobType(charge).encode_result({"k" * length: float("nan")})
+
+    assert len(note) <= 500
+    assert note.startswith("the result was not kept: result.k")
+    assert note.endswith("is not a finite number")
+
+
 def test_a_result_that_is_not_what_the_handler_promised_is_refused_when_read():
     with pytest.raises(InvalidPayload, match="does not fit the return type of `charge`"):
         JobType(charge).decode_result(b"5")

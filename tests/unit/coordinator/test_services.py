@@ -7,7 +7,8 @@ import pytest
 from lamplighter import coordinator, runtime
 from lamplighter.config import Settings
 from lamplighter.coordinator.prune import INTERVAL, Pruner
-from lamplighter.coordinator.rescue import BATCH, Rescuer
+from lamplighter.coordinator.rescue import BATCH, MOST, Rescuer
+from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreBusy
 from lamplighter.model.job import JobState
 from lamplighter.observability import events
@@ -69,6 +70,56 @@ async def test_a_full_batch_that_cannot_be_moved_does_not_spin(engine, rescuer):
     engine.jobs.answers = {e.claim.job.id: SettleAnswer.RENEWED for e in engine.jobs.expired}
 
     assert await rescuer.step() == 0.5
+
+
+async def test_behind_claims_that_cannot_be_moved_others_are_rescued(engine, rescuer):
+    stuck, behind = expired(2 * BATCH)[:BATCH], expired(2 * BATCH)[BATCH:]
+    engine.jobs.expired = [*stuck, *behind]
+    engine.jobs.answers = {e.claim.job.id: SettleAnswer.RENEWED for e in stuck}
+
+    assert await rescuer.step() == 0.5
+    assert await rescuer.step() == 0.0
+
+    done = {s.id for batch in engine.jobs.settled for s in batch} - set(engine.jobs.answers)
+    assert done == {e.claim.job.id for e in behind}
+    assert max(len(batch) for batch in engine.jobs.settled) == BATCH
+
+
+async def test_the_look_behind_has_an_end_and_begins_anew(engine, rescuer):
+    asked = []
+    rescue = engine.jobs.rescue
+
+    async def noted(limit):
+        asked.append(limit)
+        return await rescue(limit)
+
+    engine.jobs.rescue = noted
+    engine.jobs.expired = expired(MOST + 1)
+    engine.jobs.answers = {e.claim.job.id: SettleAnswer.RENEWED for e in engine.jobs.expired}
+    for _ in range(7):
+        await rescuer.step()
+    engine.jobs.answers = {}
+    await rescuer.step()
+    await rescuer.step()
+
+    assert asked == [500, 1000, 2000, 4000, 8000, MOST, MOST, MOST, 500]
+
+
+async def test_the_pauses_after_a_rescue_are_scattered_by_chance(engine, rescuer, monkeypatch):
+    dice = iter([0.25, 0.75])
+    seen = []
+    settle = lifecycle.settle
+
+    def noted(*args, **options):
+        seen.append(options["chance"])
+        return settle(*args, **options)
+
+    monkeypatch.setattr(runtime, "random", lambda: next(dice))
+    monkeypatch.setattr(lifecycle, "settle", noted)
+    engine.jobs.expired = expired(2)
+    await rescuer.step()
+
+    assert seen == [0.25, 0.75]
 
 
 async def test_a_short_lease_is_looked_at_more_often(engine, clock):

@@ -145,6 +145,19 @@ async def test_exponential_pauses_have_no_jitter_here(t, app: App) -> None:
     assert (await t.run_until_idle()).passed == timedelta(seconds=1 + 2 + 4)
 
 
+async def test_a_retry_function_that_raises_fails_the_test(t, app: App) -> None:
+    def pause(attempt: int) -> float:
+        raise LookupError("no pause for that")
+
+    @app.job(retry=Retry(function=pause))
+    async def fail() -> None:
+        raise ValueError
+
+    await fail.submit()
+    with pytest.raises(LookupError, match="no pause for that"):
+        await t.drain()
+
+
 async def test_run_until_idle_stops_after_max_time(t, charge) -> None:
     await charge.options(delay=60).submit("o-1")
     await charge.options(delay=7200).submit("o-2")

@@ -68,6 +68,11 @@ async def test_the_clock_starts_at_the_present_and_stands_still(app: App) -> Non
         assert t.clock.now() == t.clock.now()
 
 
+async def test_there_are_no_dice(t: testing.Store) -> None:
+    assert {runtime.random() for _ in range(100)} == {0.0}
+    assert len({runtime.nonce() for _ in range(100)}) == 100
+
+
 async def test_the_clock_moves_forward_only(t: testing.Store) -> None:
     assert t.clock.now() == NOON
     assert t.clock.advance(hours=1, minutes=30) == NOON + timedelta(minutes=90)

@@ -124,6 +124,69 @@ async def test_whatever_a_handler_raises_is_an_outcome(error, kind, thread):
     assert await bench.outcome(make_run(returns, 1)) == Succeeded(b'{"a":1}')
 
 
+class Nasty:
+    def __str__(self) -> str:
+        raise SystemExit
+
+    __repr__ = __str__
+
+
+class NastyError(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+class NastyDelay(float):
+    def __ge__(self, other: object) -> bool:
+        raise ValueError
+
+    __le__ = __ge__
+
+
+class BareReject(Reject):
+    def __init__(self) -> None:
+        pass
+
+
+class OddKind(type):
+    @property
+    def __module__(cls):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("thread", [True, False])
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (Reject(Nasty()), Rejected),
+        (BareReject(), Failed),
+        (Snooze(NastyDelay(1)), Failed),
+        (NastyError(), Failed),
+        (OddKind("Odd", (Exception,), {})(), Failed),
+    ],
+)
+async def test_exceptions_that_raise_themselves_are_outcomes_too(error, kind, thread):
+    bench = Bench()
+
+    assert isinstance(await bench.outcome(make_run(raiser(error, thread=thread))), kind)
+    assert bench.executor.running == {}
+
+
+async def test_arguments_whose_check_wants_to_end_the_process_are_a_failure():
+    bench = Bench()
+    broken, sound = make_run(returns, 0), make_run(returns, 1)
+
+    def leave(_written: bytes) -> dict[str, object]:
+        raise SystemExit
+
+    broken.type.decode = leave
+    bench.executor.offer([broken, sound])
+    await until(lambda: len(bench.outcomes) == 2)
+
+    assert isinstance(bench.outcomes[0], Failed)
+    assert bench.outcomes[1] == Succeeded(b'{"a":1}')
+
+
 async def test_bytes_that_are_not_json_are_rejected():
     outcome = await Bench().outcome(make_run(returns, args=b"{"))
 

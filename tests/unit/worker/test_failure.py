@@ -78,6 +78,18 @@ def test_a_recursion_error_is_described():
     assert len(info.traceback.encode()) <= failure.TRACEBACK_LIMIT
 
 
+def test_text_of_a_str_that_is_more_than_text_is_its_characters():
+    class Text(str):
+        def replace(self, *_args) -> str:
+            raise RuntimeError
+
+    class Value:
+        def __str__(self) -> str:
+            return Text("hello")
+
+    assert failure.text_of(Value()) == "hello"
+
+
 def test_a_timeout_names_its_length():
     assert "1.5 s" in failure.timed_out(1.5).message
     assert "killed" in failure.timed_out(1.5, killed=True).message

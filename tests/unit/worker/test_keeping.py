@@ -17,6 +17,7 @@ from lamplighter.worker.link import (
     Claimed,
     Finished,
     Forsaken,
+    Hello,
     Kept,
     Lost,
     Started,
@@ -25,7 +26,7 @@ from lamplighter.worker.link import (
 )
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
 from lamplighter.worker.run import margin
-from lamplighter.worker.watch import Watch
+from lamplighter.worker.watch import FORSAKEN, START_DEADLINE, Watch
 from tests.unit.worker.fakes import Clock, FakeLink, make_claim, make_engine, until
 
 SETTINGS = Settings(lease=30.0)
@@ -364,3 +365,71 @@ async def test_a_child_hears_since_when_its_leases_are_kept(clock, child, watch)
     await watch.step()
 
     assert [message.since for message in child.line.of(Kept)] == [998.0, 1000.0]
+
+
+async def test_when_the_store_cannot_say_what_a_silent_child_holds_nothing_is_taken_from_it(
+    engine, child, burial
+):
+    child.claims(0)
+    engine.jobs.claims = [make_claim(0)]
+    engine.jobs.failures = [StoreBusy("busy", hint="")]
+
+    with pytest.raises(StoreBusy):
+        await burial.give_back(child)
+    assert list(child.ledger.entries) == [0]
+    assert child.heard(Lost) == []
+
+    await burial.give_back(child)
+    assert child.heard(Lost) == [[0]]
+    assert engine.jobs.outcomes() == {f"{0:026d}": "released"}
+
+
+async def test_what_starts_while_the_store_is_asked_is_not_taken_away(engine, child, burial):
+    child.claims(0, 1)
+    engine.jobs.claims = [make_claim(0), make_claim(1)]
+    child.line.read = lambda: child.starts(0)
+
+    await burial.give_back(child)
+
+    assert child.heard(Lost) == [[1]]
+    assert engine.jobs.outcomes() == {f"{1:026d}": "released"}
+
+
+async def test_claims_given_up_are_forgotten_when_others_have_settled_them(
+    clock, engine, child, watch
+):
+    numbers = range(FORSAKEN)
+    child.claims(*numbers)
+    child.starts(*numbers)
+    child._hear(Forsaken(list(numbers)))
+    assert len(child.ledger.forsaken) == FORSAKEN
+    engine.jobs.claims = [make_claim(7)]
+
+    await watch.step()
+    await until(lambda: len(child.ledger.forsaken) == 1)
+
+    assert child.ledger.forsaken[0].number == 7
+
+
+async def test_a_child_that_does_not_start_in_time_is_killed(clock, child, watch):
+    child.ready = False
+    clock.seconds += START_DEADLINE
+    await watch.step()
+    assert not child.killed
+
+    clock.seconds += 0.1
+    await watch.step()
+
+    assert child.killed
+    assert "did not start within 60 s" in child.broken.cause
+
+
+async def test_a_hello_that_has_arrived_is_in_time(clock, child, watch):
+    child.ready = False
+    clock.seconds += START_DEADLINE + 1
+    child.line.read = lambda: child._hear(Hello(1, ("default",), (), {}))
+
+    await watch.step()
+
+    assert child.ready
+    assert not child.killed

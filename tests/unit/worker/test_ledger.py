@@ -66,6 +66,19 @@ def test_a_claim_past_its_hard_end_is_not_renewed():
     assert ledger.to_renew(105.0, age=1.0, watched_after=1.0) == []
 
 
+def test_forsaken_claims_are_forgotten_when_the_store_holds_them_no_longer():
+    ledger = ledger_with()
+    ledger.started([(5, 110.0), (6, 110.0), (7, 110.0)], 100.0)
+    ledger.forsake([5, 6])
+    asked = list(ledger.forsaken)
+    # Given up while the store was asked: its answer says nothing about this one.
+    ledger.forsake([7])
+
+    ledger.forget(asked, {(entry.id, entry.fence) for entry in asked if entry.number == 6})
+
+    assert [entry.number for entry in ledger.forsaken] == [6, 7]
+
+
 def test_a_lease_is_believed_in_from_the_moment_its_renewal_was_sent():
     ledger = ledger_with(2)
     ledger.renewed([6], 104.0)

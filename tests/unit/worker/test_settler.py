@@ -136,6 +136,29 @@ async def test_a_retry_function_that_raises_gives_the_default_policy(bench):
     assert bench.jobs.states() == {"0" * 26: JobState.WAITING}
 
 
+class Unspeakable(Exception):
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+    __str__ = __repr__
+
+
+@pytest.mark.parametrize("error", [Unspeakable(), SystemExit(3)])
+async def test_a_retry_function_may_raise_whatever_it_likes(bench, error):
+    told = []
+    stop = events.listen(lambda name, fields: told.append((name, fields.get("service"))))
+
+    def broken(attempt: int) -> float:
+        raise error
+
+    bench.settler.add(make_run(work, 0, retry=Retry(function=broken)), Failed(ERROR))
+    await bench.settler.emptied()
+    stop()
+
+    assert bench.jobs.states() == {"0" * 26: JobState.WAITING}
+    assert (events.SERVICE_ERROR, "retry") in told
+
+
 async def test_speed_divides_the_pause_before_a_retry():
     bench = Bench(speed=100.0)
     bench.settler.add(make_run(work, 0, retry=Retry(fixed=50)), Failed(ERROR))

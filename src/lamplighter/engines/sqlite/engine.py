@@ -25,6 +25,7 @@ from lamplighter.engines.sqlite.verbs.unhold import unhold
 from lamplighter.engines.sqlite.wakeup import SqliteWakeup
 from lamplighter.engines.sqlite.writer import Writer
 from lamplighter.model.errors import InvalidInput, StoreClosed
+from lamplighter.model.names import check_words
 from lamplighter.port.capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -169,22 +170,28 @@ class SqliteJobs:
         return await self._reader.run(partial(rescue.claims_of, worker=worker))
 
     async def cancel(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        return await self._writer.run(partial(cancel, ids=_bounded(ids), by=by, reason=reason))
+        return await self._operate(cancel, ids, by, reason)
 
     async def hold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        return await self._writer.run(partial(hold, ids=_bounded(ids), by=by, reason=reason))
+        return await self._operate(hold, ids, by, reason)
 
     async def unhold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        return await self._writer.run(partial(unhold, ids=_bounded(ids), by=by, reason=reason))
+        return await self._operate(unhold, ids, by, reason)
 
     async def retry(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        return await self._writer.run(partial(retry, ids=_bounded(ids), by=by, reason=reason))
+        return await self._operate(retry, ids, by, reason)
 
     async def replay(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        return await self._writer.run(partial(replay, ids=_bounded(ids), by=by, reason=reason))
+        return await self._operate(replay, ids, by, reason)
 
     async def purge(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        return await self._writer.run(partial(purge, ids=_bounded(ids), by=by, reason=reason))
+        return await self._operate(purge, ids, by, reason)
+
+    async def _operate(
+        self, verb: Callable[..., list[Changed]], ids: Sequence[str], by: str, reason: str
+    ) -> list[Changed]:
+        _check_note(by, reason)
+        return await self._writer.run(partial(verb, ids=_bounded(ids), by=by, reason=reason))
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         return await self._writer.run(
@@ -220,16 +227,19 @@ class SqliteSettings:
         self._writer = writer
 
     async def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
+        _check_note(by, reason)
         work = partial(operators.put_queue, name=name, settings=settings, by=by, reason=reason)
         await self._writer.run(work)
 
     async def put_tenant(
         self, name: str, settings: TenantSettings, *, by: str, reason: str
     ) -> None:
+        _check_note(by, reason)
         work = partial(operators.put_tenant, name=name, settings=settings, by=by, reason=reason)
         await self._writer.run(work)
 
     async def put_type(self, name: str, settings: TypeSettings, *, by: str, reason: str) -> None:
+        _check_note(by, reason)
         work = partial(operators.put_type, name=name, settings=settings, by=by, reason=reason)
         await self._writer.run(work)
 
@@ -270,6 +280,11 @@ class SqliteInspector:
 
     async def dead_groups(self, which: JobFilter) -> list[DeadGroup]:
         return await self._reader.run(partial(inspect.dead_groups, which=which))
+
+
+def _check_note(by: str, reason: str) -> None:
+    check_words("operator's name", by)
+    check_words("reason", reason)
 
 
 def _bounded(items: Sequence[T]) -> Sequence[T]:

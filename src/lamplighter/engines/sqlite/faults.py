@@ -57,7 +57,13 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
             hint="restore it from a backup, or save what is left with `sqlite3 FILE .recover`",
             value=str(path),
         )
-    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOLFS):
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreUnreachable(
+            f"the database `{path}` cannot be read or written: {error}",
+            hint="check the disk, its quota and the file-size limit (`ulimit -f`)",
+            value=str(path),
+        )
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOLFS):
         return StoreUnreachable(
             f"the database `{path}` cannot be opened: {error}",
             hint="check that the folder exists, is writable and lies on a local disk",

@@ -52,10 +52,14 @@ def _holds(tx: Transaction, record: JobRecord) -> list[Reason]:
         (Why.HELD_TENANT, f"its tenant `{job.tenant}`", _mark(tx, "tenant", job.tenant)),
     ]
     return [
-        Reason(why=why, text=f"{what} is held by {mark.by}: {mark.reason}", mark=mark)
+        Reason(why=why, text=_held(what, mark), mark=mark)
         for why, what, mark in marks
         if mark is not None
     ]
+
+
+def _held(what: str, mark: Mark) -> str:
+    return f"{what} is held by {mark.by}" + (f": {mark.reason}" if mark.reason else "")
 
 
 def _mark(tx: Transaction, table: str, name: str) -> Mark | None:
@@ -75,9 +79,9 @@ def _not_due(tx: Transaction, record: JobRecord) -> list[Reason]:
 def _span(milliseconds: int) -> str:
     """Say a duration as people do."""
     seconds = milliseconds / 1000
-    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}".replace(".0 ", " ")
     return f"{seconds:.1f} s"
 
 
@@ -89,6 +93,10 @@ def _workers(tx: Transaction, record: JobRecord) -> list[Reason]:
         why = f"none of the {len(alive)} live workers" if alive else "no worker is alive; none"
         text = f"{why} serves queue `{job.queue}` and knows type `{job.type}`"
         return [Reason(why=Why.NO_WORKER, text=text, count=len(alive))]
+    if all(worker.state == "suspect" for worker in able):
+        silent = _span(tx.now - max(worker.beat_at_ms for worker in able))
+        text = f"the workers that could run it have given no sign of life for {silent}"
+        return [Reason(why=Why.NO_WORKER, text=text, count=len(able))]
     if all(worker.running >= worker.slots for worker in able):
         text = f"all slots of the {len(able)} workers that could run it are taken"
         return [Reason(why=Why.NO_ROOM, text=text, count=len(able))]
