@@ -196,51 +196,49 @@ async def story(app: App) -> None:
 """
 
 
-@pytest.mark.parametrize("command", ["dev", "worker"])
-async def test_when_nobody_reads_the_output_any_more_the_command_ends_in_peace(tmp_path, command):
-    (tmp_path / "quiet.py").write_text(QUIET)
-    process = subprocess.Popen(
-        [COMMAND, command, "quiet:app", "--children", "1", *["-v"] * (command == "worker")],
-        cwd=tmp_path,
+def start(folder: Path, *arguments: str, errors: int) -> subprocess.Popen[bytes]:
+    (folder / "quiet.py").write_text(QUIET)
+    return subprocess.Popen(
+        [COMMAND, *arguments, "--children", "1"],
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=errors,
     )
+
+
+async def stop_reading(process: subprocess.Popen[bytes]) -> None:
+    """Read until the program is at work, and no more."""
+    while b" is ready" not in (line := await asyncio.to_thread(process.stdout.readline)):
+        assert line
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("command", [["dev"], ["worker", "-v"]])
+async def test_when_nobody_reads_the_output_any_more_the_command_ends_in_peace(tmp_path, command):
+    process = start(tmp_path, *command, "quiet:app", errors=subprocess.PIPE)
     try:
-        while b"is ready" not in await asyncio.to_thread(process.stdout.readline):
-            assert process.poll() is None
-        process.stdout.close()
-        if command == "worker":
-            submit = [COMMAND, "submit", "hello", "n=1"]
+        await stop_reading(process)
+        if "worker" in command:
+            submit = [COMMAND, "submit", "hello", "n=1", "--force"]
             await asyncio.to_thread(subprocess.run, submit, cwd=tmp_path, check=True)
-        errors = await asyncio.to_thread(process.stderr.read)
-        status = await asyncio.to_thread(process.wait, PATIENCE)
+        _, errors = await asyncio.to_thread(process.communicate, timeout=PATIENCE)
     finally:
         process.kill()
         process.wait()
 
-    assert status == 1
-    assert b"Traceback" not in errors
+    assert process.returncode == 1
     assert b"Error" not in errors
 
 
 async def test_a_signal_stops_it_though_nobody_reads_its_output(tmp_path):
-    (tmp_path / "idle.py").write_text(QUIET.replace("@app.on_dev", ""))
-    process = subprocess.Popen(
-        [COMMAND, "dev", "idle:app", "--children", "1"],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    process = start(tmp_path, "dev", "quiet:app", errors=subprocess.STDOUT)
     try:
-        while b"is ready" not in await asyncio.to_thread(process.stdout.readline):
-            assert process.poll() is None
-        process.stdout.close()
+        await stop_reading(process)
         process.send_signal(signal.SIGTERM)
-        status = await asyncio.to_thread(process.wait, PATIENCE)
+        await asyncio.to_thread(process.wait, PATIENCE)
     finally:
         process.kill()
         process.wait()
 
-    assert status in {0, 1}
+    assert process.returncode in {0, 1}

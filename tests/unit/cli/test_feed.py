@@ -1,6 +1,7 @@
 import json
 import os
 import sys
+from typing import TextIO
 
 import pytest
 
@@ -91,26 +92,24 @@ def test_lines_for_programs_are_json(capsys):
     assert told["at"].endswith("Z")
 
 
-@pytest.fixture
-def unread(monkeypatch):
-    """Let stdout and stderr be pipes whose reader has gone."""
-    for name in ("stdout", "stderr"):
-        source, sink = os.pipe()
-        os.close(source)
-        monkeypatch.setattr(sys, name, os.fdopen(sink, "w"))
+def pipe_without_reader() -> TextIO:
+    source, sink = os.pipe()
+    os.close(source)
+    return os.fdopen(sink, "w")
 
 
 @pytest.mark.parametrize("err", [False, True])
-def test_the_end_of_the_reader_is_told_once_and_disturbs_nothing(unread, err):
+def test_the_end_of_the_reader_is_told_once_and_disturbs_nothing(monkeypatch, err):
     told = []
     printer = Printer()
     printer.on_closed = lambda: told.append(printer.closed)
 
-    printer.tell("nobody", err=err)
-    printer.tell("reads this", err=err)
-    printer.on_event(events.SERVICE_ERROR, {"service": "x", "error": "y"})
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with monkeypatch.context() as patch, pipe_without_reader() as out, pipe_without_reader() as log:
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", log)
+        printer.tell("nobody", err=err)
+        printer.tell("reads this", err=err)
+        printer.on_event(events.SERVICE_ERROR, {"service": "x", "error": "y"})
 
     assert told == [True]
 

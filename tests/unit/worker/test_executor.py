@@ -126,14 +126,14 @@ async def test_whatever_a_handler_raises_is_an_outcome(error, kind, thread):
 
 class Nasty:
     def __str__(self) -> str:
-        raise SystemExit
+        raise ValueError
 
     __repr__ = __str__
 
 
 class NastyError(Exception):
     def __str__(self) -> str:
-        raise KeyboardInterrupt
+        raise ValueError
 
 
 class NastyDelay(float):
@@ -148,12 +148,6 @@ class BareReject(Reject):
         pass
 
 
-class OddKind(type):
-    @property
-    def __module__(cls):
-        raise RuntimeError
-
-
 @pytest.mark.parametrize("thread", [True, False])
 @pytest.mark.parametrize(
     ("error", "kind"),
@@ -162,7 +156,6 @@ class OddKind(type):
         (BareReject(), Failed),
         (Snooze(NastyDelay(1)), Failed),
         (NastyError(), Failed),
-        (OddKind("Odd", (Exception,), {})(), Failed),
     ],
 )
 async def test_exceptions_that_raise_themselves_are_outcomes_too(error, kind, thread):

@@ -78,8 +78,31 @@ def test_a_recursion_error_is_described():
     assert len(info.traceback.encode()) <= failure.TRACEBACK_LIMIT
 
 
+class OddKind(type):
+    @property
+    def __module__(cls):
+        raise RuntimeError
+
+
+def test_an_exception_of_an_odd_class_is_described():
+    info = failure.describe(OddKind("Odd", (Exception,), {})())
+
+    assert "cannot be shown" in info.message
+    assert "Exception" in info.kinds
+
+
+def test_what_wants_to_end_the_process_when_shown_is_described():
+    class Leaves(Exception):
+        def __str__(self) -> str:
+            raise SystemExit
+
+    assert "cannot be shown" in failure.describe(Leaves()).message
+
+
 def test_text_of_a_str_that_is_more_than_text_is_its_characters():
     class Text(str):
+        __slots__ = ()
+
         def replace(self, *_args) -> str:
             raise RuntimeError
 
