@@ -21,7 +21,7 @@ from lamplighter.worker import failure
 from lamplighter.worker.ledger import Entry
 from lamplighter.worker.process import ChildProcess
 from lamplighter.worker.run import BATCH
-from lamplighter.worker.settler import hastened
+from lamplighter.worker.settler import hastened, tell_settled
 
 Answer = TypeVar("Answer")
 
@@ -97,17 +97,21 @@ class Burial:
 
     async def _settle(self, child: ChildProcess, outcomes: Sequence[tuple[Claim, Outcome]]) -> None:
         settlements = [self._decide(child, claim, outcome) for claim, outcome in outcomes]
-        queues = {claim.job.id: claim.job.queue for claim, _ in outcomes}
+        claims = {claim.job.id: claim for claim, _ in outcomes}
         back: set[str] = set()
         finished = False
         for start in range(0, len(settlements), self._limit):
             batch = settlements[start : start + self._limit]
-            for answer in await self._repeat(lambda batch=batch: self._engine.jobs.settle(batch)):
+            answers = await self._repeat(lambda batch=batch: self._engine.jobs.settle(batch))
+            for settlement, answer in zip(batch, answers, strict=True):
                 if answer.answer is SettleAnswer.LOST:
                     continue
+                claim = claims[answer.id]
                 finished = finished or answer.state in TERMINAL
                 if answer.state is JobState.WAITING:
-                    back.add(queues[answer.id])
+                    back.add(claim.job.queue)
+                if events.listened() and answer.answer is SettleAnswer.DONE:
+                    tell_settled(claim, settlement, answer, 0.0)
         for queue in sorted(back):
             await self._engine.wakeup.notify(queue_topic(queue))
         if finished:

@@ -10,7 +10,7 @@ from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreError
-from lamplighter.model.job import TERMINAL, JobState
+from lamplighter.model.job import TERMINAL, Claim, JobState
 from lamplighter.model.lifecycle import Settlement, milliseconds
 from lamplighter.model.outcome import Outcome
 from lamplighter.observability import events
@@ -196,7 +196,9 @@ class Settler(Service):
             elif settled.state is JobState.WAITING and settlement.next.delay_ms == 0:
                 due.add(run.claim.job.queue)
             if self.tells:
-                _tell_settled(run, settlement, settled)
+                started = run.started_at
+                seconds = runtime.boottime() - started if started else 0.0
+                tell_settled(run.claim, settlement, settled, seconds)
         if finished:
             await self._engine.wakeup.notify(FINISHED_TOPIC)
         for queue in due:
@@ -227,8 +229,9 @@ def hastened(settlement: Settlement, speed: float) -> Settlement:
     )
 
 
-def _tell_settled(run: Run, settlement: Settlement, settled: Settled) -> None:
-    job = run.claim.job
+def tell_settled(claim: Claim, settlement: Settlement, settled: Settled, seconds: float) -> None:
+    """Tell what a claim came to."""
+    job = claim.job
     error = settlement.next.error
     events.emit(
         events.JOB_SETTLED,
@@ -238,7 +241,7 @@ def _tell_settled(run: Run, settlement: Settlement, settled: Settled) -> None:
         queue=job.queue,
         outcome=settlement.outcome,
         state=None if settled.state is None else settled.state.value,
-        seconds=runtime.boottime() - run.started_at if run.started_at else 0.0,
+        seconds=seconds,
         attempt=job.attempt + 1,
         delay_ms=settlement.next.delay_ms,
         reason=settlement.next.reason,
