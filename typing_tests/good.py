@@ -1,10 +1,11 @@
 """What must type-check: arguments and results keep their types from the handler to the caller."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import assert_type
 
-from lamplighter import App, Call, Context, Handle, Job, Retry, Status
+from lamplighter import App, Call, Context, Handle, Job, Retry, Status, provided
 
 app = App("sqlite:///jobs.db")
 
@@ -38,6 +39,28 @@ def add(left: int, right: int = 0) -> int:
 @app.job
 async def ship(order: Order) -> Order:
     return order
+
+
+class Db:
+    def find(self, id: str) -> Order:
+        return Order(id, 1)
+
+
+@app.provide
+async def db() -> AsyncIterator[Db]:
+    yield Db()
+
+
+@app.job
+async def find(ctx: Context, id: str, *, db: Db = provided(Db)) -> Order:
+    return db.find(id)
+
+
+async def what_is_provided_is_not_submitted(ctx: Context) -> None:
+    assert_type(await find.submit("o-1"), Handle[Order])
+    assert_type(await find(ctx, "o-1", db=Db()), Order)
+    with app.override(Db, Db()):
+        find.submit_sync(id="o-1")
 
 
 @app.on_dev

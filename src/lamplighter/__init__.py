@@ -21,6 +21,7 @@ from lamplighter.model.job import JobRecord, Status
 from lamplighter.model.outcome import Reject, Snooze
 from lamplighter.model.retry import Retry
 from lamplighter.port.values import QueueSettings, TenantSettings, TypeSettings
+from lamplighter.providers import provided
 
 __all__ = [
     "App",
@@ -48,4 +49,5 @@ __all__ = [
     "UnknownJob",
     "WrongState",
     "errors",
+    "provided",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
@@ -38,6 +39,8 @@ R = TypeVar("R")
 Story = Callable[["App"], Awaitable[None]]
 """What ``lamplighter dev`` runs beside the worker, to show a program at work."""
 StoryT = TypeVar("StoryT", bound=Story)
+ProviderT = TypeVar("ProviderT", bound=Callable[..., object])
+T = TypeVar("T")
 
 
 class _Decorator(Protocol):
@@ -111,6 +114,21 @@ class App:
             return make_job(self._client, self.registry.add(_job_type(function, options)))
 
         return register if function is None else register(function)
+
+    # ── what is around the handlers ──────────────────────────────────────────────────────────
+
+    def provide(self, function: ProviderT) -> ProviderT:
+        """Make what handlers need, once per process: ``@app.provide``.
+
+        The return annotation names the type; a handler asks for it with ``db: Db = provided(Db)``.
+        A generator's part behind ``yield`` runs after the last handler.
+        """
+        self.registry.providers.add(function)
+        return function
+
+    def override(self, kind: type[T], value: T) -> AbstractContextManager[None]:
+        """Provide ``value`` instead of what a provider makes, in a ``with`` block of a test."""
+        return self.registry.providers.override(kind, value)
 
     def on_dev(self, story: StoryT) -> StoryT:
         """Have ``lamplighter dev`` run this beside the worker, to show the program at work."""

@@ -115,8 +115,7 @@ class Fleet:
                 return Stop.LOST
             return Stop.CANCEL if renewed.cancel_requested else None
 
-        job_type = self._app.registry.get(claim.job.type)
-        return await perform(claim, job_type, self._app.settings, look)
+        return await perform(claim, self._app.registry, self._app.settings, look)
 
     async def _run(self, claim: Claim) -> Ran:
         performed = await self.perform(claim)

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.connect import connect
-from lamplighter.model.errors import LamplighterError
+from lamplighter.model.errors import LamplighterError, ProviderFailed
 from lamplighter.model.outcome import Outcome
 from lamplighter.model.retry import Retry
 from lamplighter.model.stride import QueueStride
@@ -83,6 +83,8 @@ class Child:
         self._wants_events = False
         self._ending = False
         self._pulse = Pulse(self._link)
+        self._closing = contextlib.AsyncExitStack()
+        self._provided: Mapping[object, object] = {}
 
     async def run(self) -> int:
         """Live; gives the exit code."""
@@ -99,6 +101,8 @@ class Child:
             if isinstance(program, Borrower):
                 # What handlers submit goes to the store the worker was started for.
                 program.adopt(engine)
+            registry.check()
+            self._provided = await self._closing.enter_async_context(registry.providers.opened())
         except Exception as error:  # noqa: BLE001 - whatever it is, the supervisor has to say it
             await self._break(error)
             return BROKEN
@@ -108,9 +112,22 @@ class Child:
             self._assemble(begin, settings, engine, registry)
             await self._work()
         finally:
+            await self._close()
             stop_telling()
             await engine.close()
         return 0
+
+    async def _close(self) -> None:
+        """Close what was provided, within the grace; its failure cannot change any outcome now."""
+        try:
+            async with asyncio.timeout(max(self._left(), UNWIND)):
+                await self._closing.aclose()
+        except Exception as error:  # noqa: BLE001 - providers are user code
+            info = failure.describe(error)
+            told = f"{info.type}: {info.message}"
+            events.emit(events.SERVICE_ERROR, service="providers", error=told, expected=False)
+        self._link.flush()
+        await self._link.drained()
 
     def _assemble(
         self, begin: Begin, settings: Settings, engine: Engine, registry: Registry
@@ -133,6 +150,7 @@ class Child:
             pulse=self._pulse,
             on_end=self._ended,
             on_room=self._room_changed,
+            provided=self._provided,
         )
         self._claimer = Claimer(
             engine,
@@ -159,8 +177,6 @@ class Child:
         self._ending = True
         beat.cancel()
         await self._settler.stop()
-        self._link.flush()
-        await self._link.drained()
 
     async def _beat(self) -> None:
         try:
@@ -260,7 +276,10 @@ class Child:
 
     async def _break(self, error: Exception) -> None:
         if isinstance(error, LamplighterError):
-            self._link.say(Broken(error.code, error.cause, error.hint))
+            cause = error.cause
+            if isinstance(error, ProviderFailed) and error.__cause__ is not None:
+                cause += f"\n\n{failure.describe(error.__cause__).traceback}"
+            self._link.say(Broken(error.code, cause, error.hint))
         else:
             info = failure.describe(error)
             self._link.say(Broken("error", info.traceback or info.message, ""))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, cast
 
 from lamplighter import runtime
@@ -57,6 +57,7 @@ class Executor:
         pulse: Pulse,
         on_end: Callable[[Run, Outcome | None], None],
         on_room: Callable[[], None],
+        provided: Mapping[object, object] | None = None,
     ) -> None:
         self.slots = slots
         self.running: dict[int, Run] = {}
@@ -70,6 +71,7 @@ class Executor:
         self._pulse = pulse
         self._on_end = on_end
         self._on_room = on_room
+        self._provided = provided or {}
         self._loop = asyncio.get_running_loop()
         self._threads: Threads[tuple[Run, dict[str, Any]], Outcome | Doubt | None] = Threads(
             slots, self._call, lambda task, outcome: self._end(task[0], outcome)
@@ -145,6 +147,8 @@ class Executor:
             job_type = run.type
             try:
                 arguments = job_type.decode(run.claim.job.args)
+                if job_type.needs:
+                    arguments.update(job_type.fill(self._provided))
             except NotJson as error:
                 self._end(run, Rejected("arguments are not JSON", failure.plain(error)))
             except DoesNotFit as error:

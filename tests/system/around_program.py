@@ -1,0 +1,41 @@
+"""Handlers with something around them: what they need, middleware, hooks, and commands."""
+
+import os
+from collections.abc import AsyncIterator
+
+from lamplighter import App, Context, provided
+
+app = App()
+
+
+def tell(line: str) -> None:
+    log = os.open(os.environ["RUN_LOG"], os.O_APPEND | os.O_CREAT | os.O_WRONLY)
+    os.write(log, f"{line}\n".encode())
+    os.close(log)
+
+
+class Db:
+    def __init__(self) -> None:
+        self.used = 0
+
+    def use(self) -> int:
+        self.used += 1
+        return self.used
+
+
+@app.provide
+async def db() -> AsyncIterator[Db]:
+    tell("- db-open")
+    db = Db()
+    yield db
+    tell(f"- db-closed {db.used}")
+
+
+@app.job
+async def use(ctx: Context, *, db: Db = provided(Db)) -> int:
+    return db.use()
+
+
+@app.job
+def use_in_thread(*, db: Db = provided(Db)) -> int:
+    return db.use()

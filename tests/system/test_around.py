@@ -1,0 +1,31 @@
+"""What stands around handlers, seen from outside of a real worker."""
+
+import signal
+
+import pytest
+
+PROGRAM = "tests.system.around_program:app"
+
+
+async def test_a_process_opens_what_is_provided_once_and_closes_it_after_the_last_handler(world):
+    worker = await world.worker(PROGRAM)
+
+    first = await world.ended(await world.submit("use"))
+    second = await world.ended(await world.submit("use_in_thread"))
+    worker.signal(signal.SIGTERM)
+    await worker.ended()
+
+    assert (first.result, second.result) == (b"1", b"2")
+    assert world.runs.lines() == [["-", "db-open"], ["-", "db-closed", "2"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("app", "nobody listens on 5432"), ("lonely", "`use_too` wants a Db as `db`")],
+)
+async def test_a_worker_that_cannot_provide_says_so_and_does_not_start(world, name, said):
+    worker = await world.worker(f"tests.system.unprovided_program:{name}", ready=False)
+
+    assert await worker.ended() == 1
+    assert said in worker.errors
+    assert "hint:" in worker.errors
