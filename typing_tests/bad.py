@@ -50,6 +50,12 @@ async def what_is_provided_has_the_annotated_type(db: str = provided(int)) -> No
     app.override(int, "1")
 
 
+async def takes_nothing() -> None: ...
+
+
+app.middleware(takes_nothing)  # pyright: ignore[reportArgumentType]
+
+
 async def results_have_their_type() -> int:
     handle = await charge.submit("o-1", 995)
     return await handle.result()  # pyright: ignore[reportReturnType]

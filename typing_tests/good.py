@@ -5,7 +5,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import assert_type
 
-from lamplighter import App, Call, Context, Handle, Job, Retry, Status, provided
+from lamplighter import (
+    App,
+    Call,
+    CallNext,
+    Claim,
+    Context,
+    Handle,
+    Job,
+    Outcome,
+    Retry,
+    Status,
+    provided,
+)
 
 app = App("sqlite:///jobs.db")
 
@@ -61,6 +73,20 @@ async def what_is_provided_is_not_submitted(ctx: Context) -> None:
     assert_type(await find(ctx, "o-1", db=Db()), Order)
     with app.override(Db, Db()):
         find.submit_sync(id="o-1")
+
+
+@app.middleware
+async def timed(claim: Claim, call_next: CallNext) -> Outcome:
+    assert_type(claim.job.type, str)
+    return await call_next()
+
+
+class Limited:
+    async def __call__(self, claim: Claim, call_next: CallNext) -> Outcome:
+        return await call_next()
+
+
+app.middleware(Limited())
 
 
 @app.on_dev

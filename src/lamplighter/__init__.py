@@ -5,6 +5,7 @@ from lamplighter.config import Settings
 from lamplighter.context import CancelRequested, Context
 from lamplighter.handle import Handle
 from lamplighter.job import Call, Job
+from lamplighter.middleware import CallNext, Middleware
 from lamplighter.model import errors
 from lamplighter.model.errors import (
     InvalidInput,
@@ -17,8 +18,8 @@ from lamplighter.model.errors import (
     UnknownJob,
     WrongState,
 )
-from lamplighter.model.job import JobRecord, Status
-from lamplighter.model.outcome import Reject, Snooze
+from lamplighter.model.job import Claim, JobRecord, Status
+from lamplighter.model.outcome import Outcome, Reject, Snooze
 from lamplighter.model.retry import Retry
 from lamplighter.port.values import QueueSettings, TenantSettings, TypeSettings
 from lamplighter.providers import provided
@@ -26,7 +27,9 @@ from lamplighter.providers import provided
 __all__ = [
     "App",
     "Call",
+    "CallNext",
     "CancelRequested",
+    "Claim",
     "Context",
     "Handle",
     "InvalidInput",
@@ -35,6 +38,8 @@ __all__ = [
     "JobRecord",
     "KeyConflict",
     "LamplighterError",
+    "Middleware",
+    "Outcome",
     "QueueSettings",
     "Reject",
     "ResultOmitted",

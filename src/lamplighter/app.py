@@ -24,7 +24,9 @@ from lamplighter.job import (
     submit_many,
     submit_one,
 )
-from lamplighter.model.errors import InvalidArguments
+from lamplighter.middleware import Middleware
+from lamplighter.middleware import check as checked_middleware
+from lamplighter.model.errors import InvalidArguments, InvalidHandler
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import Delivery, Level
 from lamplighter.model.names import DEFAULT_QUEUE, check_name, shown
@@ -39,6 +41,7 @@ R = TypeVar("R")
 Story = Callable[["App"], Awaitable[None]]
 """What ``lamplighter dev`` runs beside the worker, to show a program at work."""
 StoryT = TypeVar("StoryT", bound=Story)
+MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 ProviderT = TypeVar("ProviderT", bound=Callable[..., object])
 T = TypeVar("T")
 
@@ -129,6 +132,19 @@ class App:
     def override(self, kind: type[T], value: T) -> AbstractContextManager[None]:
         """Provide ``value`` instead of what a provider makes, in a ``with`` block of a test."""
         return self.registry.providers.override(kind, value)
+
+    def middleware(self, *middleware: MiddlewareT) -> MiddlewareT:
+        """Run code around each handler: ``@app.middleware``, or several, outermost first.
+
+        What is registered later is further inside. Gives back the first.
+        """
+        if not middleware:
+            raise InvalidHandler(
+                "no middleware was given",
+                hint="give one, as in `app.middleware(log)`, or decorate it with `@app.middleware`",
+            )
+        self.registry.middleware += [checked_middleware(each) for each in middleware]
+        return middleware[0]
 
     def on_dev(self, story: StoryT) -> StoryT:
         """Have ``lamplighter dev`` run this beside the worker, to show the program at work."""

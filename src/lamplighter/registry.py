@@ -15,6 +15,7 @@ from typing import Any, NoReturn, cast
 import msgspec
 
 from lamplighter import payload, signature
+from lamplighter.middleware import Middleware
 from lamplighter.model.errors import (
     InvalidArguments,
     InvalidHandler,
@@ -208,10 +209,12 @@ def _cut(note: str) -> str:
 
 
 class Registry:
-    """The job types of one program, by name, and what they need."""
+    """The job types of one program, by name, and what stands around them."""
 
     def __init__(self) -> None:
         self.providers = Providers()
+        self.middleware: list[Middleware] = []
+        """What runs around each handler, outermost first."""
         self._types: dict[str, JobType] = {}
 
     def add(self, job_type: JobType) -> JobType:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncIterator
 
-from lamplighter import App, Context, provided
+from lamplighter import App, CallNext, Claim, Context, Outcome, Retry, provided
 
 app = App()
 
@@ -39,3 +39,15 @@ async def use(ctx: Context, *, db: Db = provided(Db)) -> int:
 @app.job
 def use_in_thread(*, db: Db = provided(Db)) -> int:
     return db.use()
+
+
+@app.middleware
+async def look(claim: Claim, call_next: CallNext) -> Outcome:
+    outcome = await call_next()
+    tell(f"{claim.job.id} {type(outcome).__name__}")
+    return outcome
+
+
+@app.job(retry=Retry(max_attempts=1))
+def fail() -> None:
+    raise ValueError("not today")

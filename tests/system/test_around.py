@@ -16,7 +16,8 @@ async def test_a_process_opens_what_is_provided_once_and_closes_it_after_the_las
     await worker.ended()
 
     assert (first.result, second.result) == (b"1", b"2")
-    assert world.runs.lines() == [["-", "db-open"], ["-", "db-closed", "2"]]
+    assert world.runs.lines("-") == [["-", "db-open"], ["-", "db-closed", "2"]]
+    assert world.runs.lines()[-1] == ["-", "db-closed", "2"]
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,14 @@ async def test_a_worker_that_cannot_provide_says_so_and_does_not_start(world, na
     assert await worker.ended() == 1
     assert said in worker.errors
     assert "hint:" in worker.errors
+
+
+async def test_middleware_sees_the_outcomes_of_a_workers_jobs(world):
+    await world.worker(PROGRAM)
+
+    used, failed = await world.submit("use_in_thread"), await world.submit("fail")
+    await world.ended(used)
+    await world.ended(failed)
+
+    assert world.runs.lines(used) == [[used, "Succeeded"]]
+    assert world.runs.lines(failed) == [[failed, "Failed"]]

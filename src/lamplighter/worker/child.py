@@ -144,6 +144,7 @@ class Child:
             on_forsaken=lambda numbers: self._link.say(Forsaken(numbers)),
         )
         self._executor = Executor(
+            middleware=registry.middleware,
             settings=settings,
             slots=begin.slots,
             link=self._link,
