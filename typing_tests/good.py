@@ -13,6 +13,7 @@ from lamplighter import (
     Context,
     Handle,
     Job,
+    JobReport,
     Outcome,
     Retry,
     Status,
@@ -87,6 +88,16 @@ class Limited:
 
 
 app.middleware(Limited())
+
+
+@app.on_failure
+@app.on_death
+async def alert(report: JobReport) -> None:
+    assert_type(report.error, str | None)
+
+
+@app.on_success
+def count(report: JobReport) -> None: ...
 
 
 @app.on_dev

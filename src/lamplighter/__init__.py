@@ -4,6 +4,7 @@ from lamplighter.app import App
 from lamplighter.config import Settings
 from lamplighter.context import CancelRequested, Context
 from lamplighter.handle import Handle
+from lamplighter.hooks import JobReport
 from lamplighter.job import Call, Job
 from lamplighter.middleware import CallNext, Middleware
 from lamplighter.model import errors
@@ -36,6 +37,7 @@ __all__ = [
     "Job",
     "JobFailed",
     "JobRecord",
+    "JobReport",
     "KeyConflict",
     "LamplighterError",
     "Middleware",

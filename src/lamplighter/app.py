@@ -14,6 +14,8 @@ from lamplighter import options as option
 from lamplighter.client import Client
 from lamplighter.context import Context
 from lamplighter.handle import Handle
+from lamplighter.hooks import Hook
+from lamplighter.hooks import check as check_hook
 from lamplighter.job import (
     AsyncContextJob,
     AsyncJob,
@@ -41,6 +43,7 @@ R = TypeVar("R")
 Story = Callable[["App"], Awaitable[None]]
 """What ``lamplighter dev`` runs beside the worker, to show a program at work."""
 StoryT = TypeVar("StoryT", bound=Story)
+HookT = TypeVar("HookT", bound=Hook)
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 ProviderT = TypeVar("ProviderT", bound=Callable[..., object])
 T = TypeVar("T")
@@ -145,6 +148,18 @@ class App:
             )
         self.registry.middleware += [checked_middleware(each) for each in middleware]
         return middleware[0]
+
+    def on_success(self, hook: HookT) -> HookT:
+        """Call this after a job has succeeded: ``@app.on_success``. Best effort."""
+        return _added(self.registry.hooks.success, hook)
+
+    def on_failure(self, hook: HookT) -> HookT:
+        """Call this after an attempt has failed or timed out: ``@app.on_failure``. Best effort."""
+        return _added(self.registry.hooks.failure, hook)
+
+    def on_death(self, hook: HookT) -> HookT:
+        """Call this after a job has ended as dead: ``@app.on_death``. Best effort."""
+        return _added(self.registry.hooks.death, hook)
 
     def on_dev(self, story: StoryT) -> StoryT:
         """Have ``lamplighter dev`` run this beside the worker, to show the program at work."""
@@ -253,6 +268,12 @@ class App:
 
     def __repr__(self) -> str:
         return f"<App with {len(self.registry)} job types>"
+
+
+def _added(hooks: list[Hook], hook: HookT) -> HookT:
+    check_hook(hook)
+    hooks.append(hook)
+    return hook
 
 
 def _job_type(function: Callable[..., Any], options: Mapping[str, object]) -> JobType:

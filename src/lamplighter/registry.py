@@ -15,6 +15,7 @@ from typing import Any, NoReturn, cast
 import msgspec
 
 from lamplighter import payload, signature
+from lamplighter.hooks import Hooks
 from lamplighter.middleware import Middleware
 from lamplighter.model.errors import (
     InvalidArguments,
@@ -215,6 +216,7 @@ class Registry:
         self.providers = Providers()
         self.middleware: list[Middleware] = []
         """What runs around each handler, outermost first."""
+        self.hooks = Hooks()
         self._types: dict[str, JobType] = {}
 
     def add(self, job_type: JobType) -> JobType:

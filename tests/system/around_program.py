@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncIterator
 
-from lamplighter import App, CallNext, Claim, Context, Outcome, Retry, provided
+from lamplighter import App, CallNext, Claim, Context, JobReport, Outcome, Retry, provided
 
 app = App()
 
@@ -51,3 +51,15 @@ async def look(claim: Claim, call_next: CallNext) -> Outcome:
 @app.job(retry=Retry(max_attempts=1))
 def fail() -> None:
     raise ValueError("not today")
+
+
+@app.on_success
+@app.on_failure
+@app.on_death
+def told(report: JobReport) -> None:
+    tell(f"{report.job_id} {report.outcome} {report.attempt}")
+
+
+@app.on_success
+async def broken(report: JobReport) -> None:
+    raise RuntimeError(report.type)

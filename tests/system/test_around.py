@@ -39,5 +39,19 @@ async def test_middleware_sees_the_outcomes_of_a_workers_jobs(world):
     await world.ended(used)
     await world.ended(failed)
 
-    assert world.runs.lines(used) == [[used, "Succeeded"]]
-    assert world.runs.lines(failed) == [[failed, "Failed"]]
+    assert world.runs.lines(used)[0] == [used, "Succeeded"]
+    assert world.runs.lines(failed)[0] == [failed, "Failed"]
+
+
+async def test_hooks_are_told_of_every_end_though_one_of_them_is_broken(world):
+    worker = await world.worker(PROGRAM)
+
+    used, failed = await world.submit("use"), await world.submit("fail")
+    await world.ended(used)
+    await world.ended(failed)
+    worker.signal(signal.SIGTERM)
+    await worker.ended()
+
+    assert world.runs.lines(used, "succeeded") == [[used, "succeeded", "1"]]
+    assert world.runs.lines(failed, "failed") == [[failed, "failed", "1"]] * 2
+    assert (await worker.told("service.error", service="hooks"))["job_id"] == used

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from lamplighter import runtime
+from lamplighter import hooks, runtime
 from lamplighter.app import App
 from lamplighter.coordinator import Rescuer
 from lamplighter.model import lifecycle
@@ -18,6 +18,7 @@ from lamplighter.testing.clock import Clock
 from lamplighter.testing.errors import NeverIdle
 from lamplighter.testing.perform import Performed, perform
 from lamplighter.testing.summary import Ran, Summary, described
+from lamplighter.worker.reporter import make_report
 from lamplighter.worker.run import Stop
 
 MOST_RUNS = 1_000
@@ -127,6 +128,8 @@ class Fleet:
             (settled,) = await self._engine.jobs.settle([settlement])
             state = settled.state
             await self._tell(claim.job.queue, state)
+            for hook in self._app.registry.hooks.wanted(settlement, state):
+                await hooks.call(hook, make_report(claim, settlement))
         return Ran(
             id=claim.job.id,
             type=claim.job.type,

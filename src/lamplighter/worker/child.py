@@ -49,6 +49,7 @@ from lamplighter.worker.link import (
 )
 from lamplighter.worker.load import Borrower, load, registry_of
 from lamplighter.worker.pulse import Pulse
+from lamplighter.worker.reporter import Reporter
 from lamplighter.worker.run import Run, Stop, margin
 from lamplighter.worker.settler import Settler
 
@@ -164,6 +165,8 @@ class Child:
             on_end=self._ended,
             is_kept=self._is_kept,
         )
+        if registry.hooks:
+            self._settler.reporter = Reporter(registry.hooks)
         self._settler.tells = self._executor.tells = begin.events
         self._link.say(_hello(registry, queues))
 
@@ -178,6 +181,8 @@ class Child:
         self._ending = True
         beat.cancel()
         await self._settler.stop()
+        if self._settler.reporter is not None:
+            await _within(self._settler.reporter.emptied(), max(self._left(), UNWIND))
 
     async def _beat(self) -> None:
         try:
