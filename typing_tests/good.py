@@ -100,6 +100,13 @@ async def alert(report: JobReport) -> None:
 def count(report: JobReport) -> None: ...
 
 
+backup = app.command("backup", ["pg_dump"], timeout=60, no_retry_codes=(2,), env={"A": "b"})
+
+
+async def commands_give_their_output() -> None:
+    assert_type(await (await backup.submit(database="shop")).result(), str)
+
+
 @app.on_dev
 async def story(app: App) -> None:
     await app.submit_many([bare.call("o-1")])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from lamplighter import config, payload
 from lamplighter import options as option
 from lamplighter.client import Client
+from lamplighter.command import Command, CommandType
 from lamplighter.context import Context
 from lamplighter.handle import Handle
 from lamplighter.hooks import Hook
@@ -20,6 +22,7 @@ from lamplighter.job import (
     AsyncContextJob,
     AsyncJob,
     Call,
+    Job,
     SyncContextJob,
     SyncJob,
     make_job,
@@ -120,6 +123,26 @@ class App:
             return make_job(self._client, self.registry.add(_job_type(function, options)))
 
         return register if function is None else register(function)
+
+    def command(
+        self,
+        name: str,
+        argv: Sequence[str],
+        /,
+        *,
+        no_retry_codes: Collection[int] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        **options: Unpack[TypeOptions],
+    ) -> Job[..., str]:
+        """Make a program a job: ``app.command("backup", ["pg_dump", "shop"], timeout=600)``.
+
+        What is submitted by name is given to it as one JSON object on stdin. Code 0 is success,
+        with the output as result; ``no_retry_codes`` end the job, others are failed attempts.
+        """
+        command = Command.checked(argv, no_retry_codes=no_retry_codes, env=env, cwd=cwd)
+        given = _type_options({**options, "name": name})
+        return make_job(self._client, self.registry.add(CommandType(command, **given)))
 
     # ── what is around the handlers ──────────────────────────────────────────────────────────
 
@@ -277,15 +300,18 @@ def _added(hooks: list[Hook], hook: HookT) -> HookT:
 
 
 def _job_type(function: Callable[..., Any], options: Mapping[str, object]) -> JobType:
+    return JobType(function, **_type_options(options))
+
+
+def _type_options(options: Mapping[str, object]) -> dict[str, Any]:
     option.check_known(options, TypeOptions.__annotations__, "a job type")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     timeout = given.get("timeout")
-    return JobType(
-        function,
-        name=given.get("name"),
-        queue=given.get("queue", DEFAULT_QUEUE),
-        level=Level.of(given.get("priority", "normal")),
-        retry=given.get("retry"),
-        timeout=None if timeout is None else option.positive_seconds("timeout", timeout),
-        delivery=option.delivery(given.get("delivery", Delivery.AT_LEAST_ONCE)),
-    )
+    return {
+        "name": given.get("name"),
+        "queue": given.get("queue", DEFAULT_QUEUE),
+        "level": Level.of(given.get("priority", "normal")),
+        "retry": given.get("retry"),
+        "timeout": None if timeout is None else option.positive_seconds("timeout", timeout),
+        "delivery": option.delivery(given.get("delivery", Delivery.AT_LEAST_ONCE)),
+    }

@@ -63,3 +63,9 @@ def told(report: JobReport) -> None:
 @app.on_success
 async def broken(report: JobReport) -> None:
     raise RuntimeError(report.type)
+
+
+FAMILY = "echo $LAMPLIGHTER_JOB_ID start $$ >> $RUN_LOG; sleep 60 & wait; echo never"
+
+app.command("echo", ["cat"])
+app.command("family", ["sh", "-c", FAMILY])

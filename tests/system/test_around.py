@@ -1,8 +1,15 @@
 """What stands around handlers, seen from outside of a real worker."""
 
+import contextlib
+import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
+
+from lamplighter.model.job import JobState
+from tests.system.conftest import until
 
 PROGRAM = "tests.system.around_program:app"
 
@@ -55,3 +62,52 @@ async def test_hooks_are_told_of_every_end_though_one_of_them_is_broken(world):
     assert world.runs.lines(used, "succeeded") == [[used, "succeeded", "1"]]
     assert world.runs.lines(failed, "failed") == [[failed, "failed", "1"]] * 2
     assert (await worker.told("service.error", service="hooks"))["job_id"] == used
+
+
+async def test_a_command_runs_as_a_job(world):
+    await world.worker(PROGRAM)
+
+    record = await world.ended(await world.submit("echo", database="shop"))
+
+    assert record.result == b'"{\\"database\\":\\"shop\\"}\\n"'
+
+
+def processes_of(group: str) -> list[str]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, pgrp = stat.read_text().rpartition(")")[2].split()[:3]
+            if pgrp == group and state != "Z":
+                found.append(stat.parent.name)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("how", ["timeout", "cancel", "drain"])
+async def test_a_command_ends_with_all_it_has_started(world, how):
+    worker = await world.worker(PROGRAM, grace=0.1)
+
+    job_id = await world.submit("family", timeout=0.5 if how == "timeout" else None)
+    group = (await world.runs.seen(job_id, "start"))[2]
+    if how == "cancel":
+        await world.engine.jobs.cancel([job_id], by="test", reason="")
+    elif how == "drain":
+        worker.signal(signal.SIGTERM)
+        await worker.ended()
+
+    await until(lambda: not processes_of(group))
+    if how == "cancel":
+        assert (await world.ended(job_id)).state is JobState.CANCELLED
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system must tell of deaths")
+async def test_a_killed_worker_takes_its_commands_along(world):
+    worker = await world.worker(PROGRAM)
+
+    job_id = await world.submit("family")
+    shell = (await world.runs.seen(job_id, "start"))[2]
+    worker.signal(signal.SIGKILL)
+
+    await until(lambda: shell not in processes_of(shell))
+    for pid in processes_of(shell):
+        os.kill(int(pid), signal.SIGKILL)

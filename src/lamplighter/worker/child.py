@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Mapping
 from types import FrameType
 from typing import Any, NoReturn
 
-from lamplighter import runtime
+from lamplighter import command, runtime
 from lamplighter.config import Settings
 from lamplighter.connect import connect
 from lamplighter.model.errors import LamplighterError, ProviderFailed
@@ -320,10 +320,12 @@ async def _within(work: Awaitable[None], seconds: float) -> None:
 
 def _vanish() -> None:
     """End at once: the supervisor is gone, and nobody keeps our leases."""
+    command.kill_all()
     os._exit(1)
 
 
 def _exit(code: int) -> NoReturn:
+    command.kill_all()
     for stream in (sys.stdout, sys.stderr):
         # A handler may have closed it, or whoever read it has gone.
         with contextlib.suppress(Exception):
