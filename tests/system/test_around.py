@@ -98,6 +98,9 @@ async def test_a_command_ends_with_all_it_has_started(world, how):
     await until(lambda: not processes_of(group))
     if how == "cancel":
         assert (await world.ended(job_id)).state is JobState.CANCELLED
+    elif how == "drain":
+        record = await world.engine.inspector.job(job_id)
+        assert (record.state, record.job.attempt) == (JobState.WAITING, 0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system must tell of deaths")

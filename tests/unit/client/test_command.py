@@ -234,3 +234,15 @@ def test_arguments_go_by_name(app):
     assert job.call(a=1).new.args == b'{"a":1}'
     with pytest.raises(InvalidArguments, match="by position"):
         job.call(1)
+
+
+async def test_a_test_sees_what_was_submitted_and_runs_it(app):
+    job = app.command("echo", ["cat"])
+
+    async with testing.store(app) as t:
+        await job.submit(keep=7)
+        t.assert_submitted(job, keep=7)
+        t.assert_not_submitted(job, keep=8)
+        await t.drain()
+
+        assert [each.record.result for each in t.submitted(job)] == [b'"{\\"keep\\":7}\\n"']
