@@ -285,6 +285,8 @@ class Executor:
         self._end(run, outcome)
 
     async def _run_in_thread(self, run: Run, arguments: dict[str, Any]) -> Outcome | Doubt | None:
+        if run.number in self._inside:
+            raise RuntimeError("call_next() was called again before it had ended")
         inside = _Inside(self._loop.create_future(), contextvars.copy_context())
         self._inside[run.number] = inside
         if not self._threads.submit((run, arguments)):

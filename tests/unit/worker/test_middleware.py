@@ -212,6 +212,36 @@ async def test_without_a_thread_the_job_is_given_back(monkeypatch):
     assert await bench.outcome(make_run(in_a_thread)) == Released()
 
 
+async def test_a_handler_in_a_thread_is_not_run_twice_at_once():
+    ended = []
+
+    async def twice(claim, call_next):
+        both = await asyncio.gather(call_next(), call_next(), return_exceptions=True)
+        ended.extend(both)
+        return both[0]
+
+    bench = Bench(twice)
+
+    assert await bench.outcome(make_run(in_a_thread)) == Succeeded(b'"none"')
+    assert isinstance(ended[1], RuntimeError)
+    assert bench.executor.ended == 1
+
+
+async def test_a_middleware_may_try_again():
+    calls = []
+
+    def fail_once():
+        calls.append(1)
+        if len(calls) == 1:
+            raise ValueError
+
+    async def again(claim, call_next):
+        outcome = await call_next()
+        return await call_next() if isinstance(outcome, Failed) else outcome
+
+    assert await Bench(again).outcome(make_run(fail_once)) == Succeeded()
+
+
 def plain(claim, call_next): ...
 
 
