@@ -1,6 +1,6 @@
 """What must not type-check. An ignore comment that is not needed any more fails the check."""
 
-from lamplighter import App, Context, Retry
+from lamplighter import App, Context, Retry, provided
 
 app = App("sqlite:///jobs.db")
 
@@ -44,6 +44,16 @@ def wrong_type_options() -> None:
     app.job(retries=5)  # pyright: ignore[reportCallIssue]
     app.job(retry=5)  # pyright: ignore[reportArgumentType]
     Retry(delays=60)  # pyright: ignore[reportArgumentType]
+
+
+async def what_is_provided_has_the_annotated_type(db: str = provided(int)) -> None:  # pyright: ignore[reportArgumentType]
+    app.override(int, "1")
+
+
+async def takes_nothing() -> None: ...
+
+
+app.middleware(takes_nothing)  # pyright: ignore[reportArgumentType]
 
 
 async def results_have_their_type() -> int:

@@ -1,10 +1,24 @@
 """What must type-check: arguments and results keep their types from the handler to the caller."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import assert_type
 
-from lamplighter import App, Call, Context, Handle, Job, Retry, Status
+from lamplighter import (
+    App,
+    Call,
+    CallNext,
+    Claim,
+    Context,
+    Handle,
+    Job,
+    JobReport,
+    Outcome,
+    Retry,
+    Status,
+    provided,
+)
 
 app = App("sqlite:///jobs.db")
 
@@ -38,6 +52,59 @@ def add(left: int, right: int = 0) -> int:
 @app.job
 async def ship(order: Order) -> Order:
     return order
+
+
+class Db:
+    def find(self, id: str) -> Order:
+        return Order(id, 1)
+
+
+@app.provide
+async def db() -> AsyncIterator[Db]:
+    yield Db()
+
+
+@app.job
+async def find(ctx: Context, id: str, *, db: Db = provided(Db)) -> Order:
+    return db.find(id)
+
+
+async def what_is_provided_is_not_submitted(ctx: Context) -> None:
+    assert_type(await find.submit("o-1"), Handle[Order])
+    assert_type(await find(ctx, "o-1", db=Db()), Order)
+    with app.override(Db, Db()):
+        find.submit_sync(id="o-1")
+
+
+@app.middleware
+async def timed(claim: Claim, call_next: CallNext) -> Outcome:
+    assert_type(claim.job.type, str)
+    return await call_next()
+
+
+class Limited:
+    async def __call__(self, claim: Claim, call_next: CallNext) -> Outcome:
+        return await call_next()
+
+
+app.middleware(Limited())
+
+
+@app.on_failure
+@app.on_death
+async def alert(report: JobReport) -> None:
+    assert_type(report.error, str | None)
+
+
+@app.on_success
+def count(report: JobReport) -> None: ...
+
+
+backup = app.command("backup", ["pg_dump"], timeout=60, no_retry_codes=(2,), env={"A": "b"})
+
+
+async def commands_give_their_output() -> None:
+    assert_type(await (await backup.submit(database="shop")).result(), str)
 
 
 @app.on_dev

@@ -4,7 +4,9 @@ from lamplighter.app import App
 from lamplighter.config import Settings
 from lamplighter.context import CancelRequested, Context
 from lamplighter.handle import Handle
+from lamplighter.hooks import JobReport
 from lamplighter.job import Call, Job
+from lamplighter.middleware import CallNext, Middleware
 from lamplighter.model import errors
 from lamplighter.model.errors import (
     InvalidInput,
@@ -17,23 +19,29 @@ from lamplighter.model.errors import (
     UnknownJob,
     WrongState,
 )
-from lamplighter.model.job import JobRecord, Status
-from lamplighter.model.outcome import Reject, Snooze
+from lamplighter.model.job import Claim, JobRecord, Status
+from lamplighter.model.outcome import Outcome, Reject, Snooze
 from lamplighter.model.retry import Retry
 from lamplighter.port.values import QueueSettings, TenantSettings, TypeSettings
+from lamplighter.providers import provided
 
 __all__ = [
     "App",
     "Call",
+    "CallNext",
     "CancelRequested",
+    "Claim",
     "Context",
     "Handle",
     "InvalidInput",
     "Job",
     "JobFailed",
     "JobRecord",
+    "JobReport",
     "KeyConflict",
     "LamplighterError",
+    "Middleware",
+    "Outcome",
     "QueueSettings",
     "Reject",
     "ResultOmitted",
@@ -48,4 +56,5 @@ __all__ = [
     "UnknownJob",
     "WrongState",
     "errors",
+    "provided",
 ]

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from lamplighter import config, payload
 from lamplighter import options as option
 from lamplighter.client import Client
+from lamplighter.command import Command, CommandType
 from lamplighter.context import Context
 from lamplighter.handle import Handle
+from lamplighter.hooks import Hook
+from lamplighter.hooks import check as check_hook
 from lamplighter.job import (
     AsyncContextJob,
     AsyncJob,
     Call,
+    Job,
     SyncContextJob,
     SyncJob,
     make_job,
     submit_many,
     submit_one,
 )
-from lamplighter.model.errors import InvalidArguments
+from lamplighter.middleware import Middleware
+from lamplighter.middleware import check as checked_middleware
+from lamplighter.model.errors import InvalidArguments, InvalidHandler
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import Delivery, Level
 from lamplighter.model.names import DEFAULT_QUEUE, check_name, shown
@@ -38,6 +46,10 @@ R = TypeVar("R")
 Story = Callable[["App"], Awaitable[None]]
 """What ``lamplighter dev`` runs beside the worker, to show a program at work."""
 StoryT = TypeVar("StoryT", bound=Story)
+HookT = TypeVar("HookT", bound=Hook)
+MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
+ProviderT = TypeVar("ProviderT", bound=Callable[..., object])
+T = TypeVar("T")
 
 
 class _Decorator(Protocol):
@@ -111,6 +123,66 @@ class App:
             return make_job(self._client, self.registry.add(_job_type(function, options)))
 
         return register if function is None else register(function)
+
+    def command(
+        self,
+        name: str,
+        argv: Sequence[str],
+        /,
+        *,
+        no_retry_codes: Collection[int] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        **options: Unpack[TypeOptions],
+    ) -> Job[..., str]:
+        """Make a program a job: ``app.command("backup", ["pg_dump", "shop"], timeout=600)``.
+
+        What is submitted by name is given to it as one JSON object on stdin. Code 0 is success,
+        with the output as result; ``no_retry_codes`` end the job, others are failed attempts.
+        """
+        command = Command.checked(argv, no_retry_codes=no_retry_codes, env=env, cwd=cwd)
+        given = _type_options({**options, "name": name})
+        return make_job(self._client, self.registry.add(CommandType(command, **given)))
+
+    # ── what is around the handlers ──────────────────────────────────────────────────────────
+
+    def provide(self, function: ProviderT) -> ProviderT:
+        """Make what handlers need, once per process: ``@app.provide``.
+
+        The return annotation names the type; a handler asks for it with ``db: Db = provided(Db)``.
+        A generator's part behind ``yield`` runs after the last handler.
+        """
+        self.registry.providers.add(function)
+        return function
+
+    def override(self, kind: type[T], value: T) -> AbstractContextManager[None]:
+        """Provide ``value`` instead of what a provider makes, in a ``with`` block of a test."""
+        return self.registry.providers.override(kind, value)
+
+    def middleware(self, *middleware: MiddlewareT) -> MiddlewareT:
+        """Run code around each handler: ``@app.middleware``, or several, outermost first.
+
+        What is registered later is further inside. Gives back the first.
+        """
+        if not middleware:
+            raise InvalidHandler(
+                "no middleware was given",
+                hint="give one, as in `app.middleware(log)`, or decorate it with `@app.middleware`",
+            )
+        self.registry.middleware += [checked_middleware(each) for each in middleware]
+        return middleware[0]
+
+    def on_success(self, hook: HookT) -> HookT:
+        """Call this after a job has succeeded: ``@app.on_success``. Best effort."""
+        return _added(self.registry.hooks.success, hook)
+
+    def on_failure(self, hook: HookT) -> HookT:
+        """Call this after an attempt has failed or timed out: ``@app.on_failure``. Best effort."""
+        return _added(self.registry.hooks.failure, hook)
+
+    def on_death(self, hook: HookT) -> HookT:
+        """Call this after a job has ended as dead: ``@app.on_death``. Best effort."""
+        return _added(self.registry.hooks.death, hook)
 
     def on_dev(self, story: StoryT) -> StoryT:
         """Have ``lamplighter dev`` run this beside the worker, to show the program at work."""
@@ -221,16 +293,25 @@ class App:
         return f"<App with {len(self.registry)} job types>"
 
 
+def _added(hooks: list[Hook], hook: HookT) -> HookT:
+    check_hook(hook)
+    hooks.append(hook)
+    return hook
+
+
 def _job_type(function: Callable[..., Any], options: Mapping[str, object]) -> JobType:
+    return JobType(function, **_type_options(options))
+
+
+def _type_options(options: Mapping[str, object]) -> dict[str, Any]:
     option.check_known(options, TypeOptions.__annotations__, "a job type")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     timeout = given.get("timeout")
-    return JobType(
-        function,
-        name=given.get("name"),
-        queue=given.get("queue", DEFAULT_QUEUE),
-        level=Level.of(given.get("priority", "normal")),
-        retry=given.get("retry"),
-        timeout=None if timeout is None else option.positive_seconds("timeout", timeout),
-        delivery=option.delivery(given.get("delivery", Delivery.AT_LEAST_ONCE)),
-    )
+    return {
+        "name": given.get("name"),
+        "queue": given.get("queue", DEFAULT_QUEUE),
+        "level": Level.of(given.get("priority", "normal")),
+        "retry": given.get("retry"),
+        "timeout": None if timeout is None else option.positive_seconds("timeout", timeout),
+        "delivery": option.delivery(given.get("delivery", Delivery.AT_LEAST_ONCE)),
+    }

@@ -14,7 +14,7 @@ from lamplighter.model.errors import InvalidArguments
 from lamplighter.model.job import NewJob
 from lamplighter.model.names import shown
 from lamplighter.options import NO_OPTIONS, Options, SubmitOptions
-from lamplighter.registry import JobType
+from lamplighter.registry import JobType, Registry
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,6 +80,11 @@ class Job(Prepared[P, R_co]):
     def type(self) -> JobType:
         """Name, handler and default options."""
         return self._type
+
+    @property
+    def registry(self) -> Registry:
+        """The job types of the program it belongs to, and what they need."""
+        return self._client.registry
 
     @property
     def name(self) -> str:

@@ -15,6 +15,8 @@ from typing import Any, NoReturn, cast
 import msgspec
 
 from lamplighter import payload, signature
+from lamplighter.hooks import Hooks
+from lamplighter.middleware import Middleware
 from lamplighter.model.errors import (
     InvalidArguments,
     InvalidHandler,
@@ -27,6 +29,7 @@ from lamplighter.model.names import DEFAULT_QUEUE, PAYLOAD_LIMIT, check_name, sh
 from lamplighter.model.retry import Retry
 from lamplighter.payload import DoesNotFit, NotJson
 from lamplighter.port.values import TypeInfo
+from lamplighter.providers import Providers
 
 __all__ = ["DoesNotFit", "JobType", "NotJson", "Registry"]
 
@@ -63,6 +66,7 @@ class JobType:
         self.delivery = delivery
         self.is_async = self.signature.is_async
         self.wants_context = self.signature.wants_context
+        self.needs = self.signature.needs
         self.schema = self.signature.schema
         self.hash = self._hash()
         self._positional = self.signature.positional
@@ -84,6 +88,8 @@ class JobType:
             for name in kwargs:
                 if name in given:
                     self._misfit(f"`{name}` was given twice, by position and by name", name)
+                if name in self.needs:
+                    self._misfit(f"`{name}` is filled in by the worker", name)
             given.update(kwargs)
         written = payload.encode(given)
         try:
@@ -119,6 +125,10 @@ class JobType:
                 "fits, or submit the job again",
                 value=value,
             ) from error
+
+    def fill(self, values: Mapping[object, object]) -> dict[str, object]:
+        """Give the parameters that are provided, by name."""
+        return {name: values[kind] for name, kind in self.needs.items()}
 
     def encode_result(self, value: object) -> tuple[bytes | None, str | None]:
         """Write a result as JSON; what cannot be kept gives None and a note that says why.
@@ -200,9 +210,13 @@ def _cut(note: str) -> str:
 
 
 class Registry:
-    """The job types of one program, by name."""
+    """The job types of one program, by name, and what stands around them."""
 
     def __init__(self) -> None:
+        self.providers = Providers()
+        self.middleware: list[Middleware] = []
+        """What runs around each handler, outermost first."""
+        self.hooks = Hooks()
         self._types: dict[str, JobType] = {}
 
     def add(self, job_type: JobType) -> JobType:
@@ -231,6 +245,11 @@ class Registry:
                 value=name,
             )
         return known
+
+    def check(self) -> None:
+        """Raise InvalidHandler if a handler needs what nobody provides."""
+        for name in self.names():
+            self.providers.check(name, self._types[name].needs)
 
     def names(self) -> tuple[str, ...]:
         """List the known names, sorted."""

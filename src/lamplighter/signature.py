@@ -15,6 +15,7 @@ from lamplighter import payload
 from lamplighter.context import Context
 from lamplighter.model.errors import InvalidHandler
 from lamplighter.model.names import shown
+from lamplighter.providers import Provided
 
 _KINDS = inspect.Parameter
 _SIMPLE_DEFAULTS = (str, int, float, bool, type(None))
@@ -30,6 +31,8 @@ class Signature:
     wants_context: bool
     positional: tuple[str, ...]
     """Parameters that may be given by position, in order."""
+    needs: Mapping[str, object]
+    """Parameters that a worker fills in, and the types of what it puts there."""
     arguments: type[msgspec.Struct]
     """One field per parameter; decoding into it is the check of a payload."""
     schema: str
@@ -47,6 +50,8 @@ def read(function: Callable[..., object]) -> Signature:
     wants_context = bool(parameters) and _is_context(parameters[0], hints)
     if wants_context:
         parameters = parameters[1:]
+    needs = _needs(function, parameters)
+    parameters = [each for each in parameters if each.name not in needs]
     for parameter in parameters:
         _check_parameter(function, parameter, hints)
     struct = _struct(function, parameters, hints)
@@ -57,6 +62,7 @@ def read(function: Callable[..., object]) -> Signature:
         is_async=_is_async(function),
         wants_context=wants_context,
         positional=tuple(p.name for p in parameters if p.kind is _KINDS.POSITIONAL_OR_KEYWORD),
+        needs=needs,
         arguments=struct,
         schema=_schema(function, struct),
         result=_result_type(returned),
@@ -110,6 +116,24 @@ def _is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
         return False
     hint = hints.get(parameter.name)
     return hint is Context or (hint is None and parameter.name == "ctx")
+
+
+def _needs(
+    function: Callable[..., object], parameters: list[inspect.Parameter]
+) -> dict[str, object]:
+    """Find the parameters that are no arguments of the job, because a worker fills them in."""
+    needs: dict[str, object] = {}
+    for parameter in parameters:
+        if isinstance(parameter.default, Provided):
+            needs[parameter.name] = parameter.default.kind
+        elif needs and parameter.kind is _KINDS.POSITIONAL_OR_KEYWORD:
+            _refuse(
+                function,
+                f"in `{function.__qualname__}` the argument `{parameter.name}` comes after "
+                f"`{next(iter(needs))}`, which is provided, so its position would be unclear",
+                "move what is provided to the end, best behind a `*`",
+            )
+    return needs
 
 
 _REFUSED_KINDS = {
@@ -175,7 +199,8 @@ def _same(value: object) -> object:
 
 _TYPES_REMEDY = (
     "use text, numbers, booleans, None, lists, dicts, datetimes, UUIDs, Decimals, enums, "
-    "dataclasses, TypedDicts, msgspec Structs or pydantic models"
+    "dataclasses, TypedDicts, msgspec Structs or pydantic models; what a worker should fill in "
+    "is marked, as in `db: Db = provided(Db)`"
 )
 
 

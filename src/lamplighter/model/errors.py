@@ -93,6 +93,12 @@ class InvalidApp(InvalidInput):
     code = "invalid-app"
 
 
+class ProviderFailed(LamplighterError):
+    """A provider raised when it was opened, so its process cannot start."""
+
+    code = "provider-failed"
+
+
 class SyncInsideLoop(LamplighterError, RuntimeError):
     """A ``*_sync`` call was made from inside a running event loop."""
 

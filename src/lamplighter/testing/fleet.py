@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from lamplighter import runtime
+from lamplighter import hooks, runtime
 from lamplighter.app import App
 from lamplighter.coordinator import Rescuer
 from lamplighter.model import lifecycle
@@ -18,6 +18,7 @@ from lamplighter.testing.clock import Clock
 from lamplighter.testing.errors import NeverIdle
 from lamplighter.testing.perform import Performed, perform
 from lamplighter.testing.summary import Ran, Summary, described
+from lamplighter.worker.reporter import make_report
 from lamplighter.worker.run import Stop
 
 MOST_RUNS = 1_000
@@ -115,8 +116,7 @@ class Fleet:
                 return Stop.LOST
             return Stop.CANCEL if renewed.cancel_requested else None
 
-        job_type = self._app.registry.get(claim.job.type)
-        return await perform(claim, job_type, self._app.settings, look)
+        return await perform(claim, self._app.registry, self._app.settings, look)
 
     async def _run(self, claim: Claim) -> Ran:
         performed = await self.perform(claim)
@@ -128,6 +128,8 @@ class Fleet:
             (settled,) = await self._engine.jobs.settle([settlement])
             state = settled.state
             await self._tell(claim.job.queue, state)
+            for hook in self._app.registry.hooks.wanted(settlement, state):
+                await hooks.call(hook, make_report(claim, settlement))
         return Ran(
             id=claim.job.id,
             type=claim.job.type,

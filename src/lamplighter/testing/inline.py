@@ -65,7 +65,7 @@ def attempt_sync(job: Job[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Outc
 
 
 async def _performed(job: Job[..., Any], new: NewJob) -> Performed:
-    return await perform(_claim(new), job.type, _SETTINGS)
+    return await perform(_claim(new), job.registry, _SETTINGS)
 
 
 def _claim(new: NewJob) -> Claim:

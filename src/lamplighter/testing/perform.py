@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from lamplighter.config import Settings
+from lamplighter.middleware import Middleware
 from lamplighter.model.job import Claim
 from lamplighter.model.outcome import Outcome
-from lamplighter.registry import JobType
+from lamplighter.registry import JobType, Registry
 from lamplighter.worker.executor import Executor
 from lamplighter.worker.link import FromSupervisor, Link, Message
 from lamplighter.worker.pulse import Pulse
@@ -33,10 +34,34 @@ class Performed:
     """What the handler raised, itself."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Around:
+    provided: Mapping[object, object]
+    middleware: Sequence[Middleware]
+
+
 async def perform(
-    claim: Claim, job_type: JobType, settings: Settings, look: Look | None = None
+    claim: Claim, registry: Registry, settings: Settings, look: Look | None = None
 ) -> Performed:
-    """Run the handler of a claim to its end; ``look`` says whether it should stop."""
+    """Run the handler of a claim to its end; ``look`` says whether it should stop.
+
+    What the handler needs is made before and closed afterwards, so that tests share nothing.
+    """
+    job_type = registry.get(claim.job.type)
+    registry.providers.check(job_type.name, job_type.needs)
+    async with registry.providers.opened(job_type.needs.values()) as provided:
+        return await _perform(
+            claim, job_type, settings, _Around(provided, registry.middleware), look
+        )
+
+
+async def _perform(
+    claim: Claim,
+    job_type: JobType,
+    settings: Settings,
+    around: _Around,
+    look: Look | None,
+) -> Performed:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[Outcome | None] = loop.create_future()
     raised: list[BaseException] = []
@@ -48,6 +73,8 @@ async def perform(
         pulse=_Steady(link),
         on_end=lambda _, outcome: None if ended.done() else ended.set_result(outcome),
         on_room=lambda: None,
+        provided=around.provided,
+        middleware=around.middleware,
     )
     timeout = claim.job.extras.timeout or job_type.timeout or settings.timeout
     run = Run(0, claim, _watched(job_type, raised), timeout, 0.0)

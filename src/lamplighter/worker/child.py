@@ -17,10 +17,10 @@ from collections.abc import Awaitable, Mapping
 from types import FrameType
 from typing import Any, NoReturn
 
-from lamplighter import runtime
+from lamplighter import command, runtime
 from lamplighter.config import Settings
 from lamplighter.connect import connect
-from lamplighter.model.errors import LamplighterError
+from lamplighter.model.errors import LamplighterError, ProviderFailed
 from lamplighter.model.outcome import Outcome
 from lamplighter.model.retry import Retry
 from lamplighter.model.stride import QueueStride
@@ -49,6 +49,7 @@ from lamplighter.worker.link import (
 )
 from lamplighter.worker.load import Borrower, load, registry_of
 from lamplighter.worker.pulse import Pulse
+from lamplighter.worker.reporter import Reporter
 from lamplighter.worker.run import Run, Stop, margin
 from lamplighter.worker.settler import Settler
 
@@ -83,6 +84,8 @@ class Child:
         self._wants_events = False
         self._ending = False
         self._pulse = Pulse(self._link)
+        self._closing = contextlib.AsyncExitStack()
+        self._provided: Mapping[object, object] = {}
 
     async def run(self) -> int:
         """Live; gives the exit code."""
@@ -99,6 +102,8 @@ class Child:
             if isinstance(program, Borrower):
                 # What handlers submit goes to the store the worker was started for.
                 program.adopt(engine)
+            registry.check()
+            self._provided = await self._closing.enter_async_context(registry.providers.opened())
         except Exception as error:  # noqa: BLE001 - whatever it is, the supervisor has to say it
             await self._break(error)
             return BROKEN
@@ -108,9 +113,22 @@ class Child:
             self._assemble(begin, settings, engine, registry)
             await self._work()
         finally:
+            await self._close()
             stop_telling()
             await engine.close()
         return 0
+
+    async def _close(self) -> None:
+        """Close what was provided, within the grace; its failure cannot change any outcome now."""
+        try:
+            async with asyncio.timeout(max(self._left(), UNWIND)):
+                await self._closing.aclose()
+        except Exception as error:  # noqa: BLE001 - providers are user code
+            info = failure.describe(error)
+            told = f"{info.type}: {info.message}"
+            events.emit(events.SERVICE_ERROR, service="providers", error=told, expected=False)
+        self._link.flush()
+        await self._link.drained()
 
     def _assemble(
         self, begin: Begin, settings: Settings, engine: Engine, registry: Registry
@@ -127,12 +145,14 @@ class Child:
             on_forsaken=lambda numbers: self._link.say(Forsaken(numbers)),
         )
         self._executor = Executor(
+            middleware=registry.middleware,
             settings=settings,
             slots=begin.slots,
             link=self._link,
             pulse=self._pulse,
             on_end=self._ended,
             on_room=self._room_changed,
+            provided=self._provided,
         )
         self._claimer = Claimer(
             engine,
@@ -145,6 +165,8 @@ class Child:
             on_end=self._ended,
             is_kept=self._is_kept,
         )
+        if registry.hooks:
+            self._settler.reporter = Reporter(registry.hooks)
         self._settler.tells = self._executor.tells = begin.events
         self._link.say(_hello(registry, queues))
 
@@ -159,8 +181,8 @@ class Child:
         self._ending = True
         beat.cancel()
         await self._settler.stop()
-        self._link.flush()
-        await self._link.drained()
+        if self._settler.reporter is not None:
+            await _within(self._settler.reporter.emptied(), max(self._left(), UNWIND))
 
     async def _beat(self) -> None:
         try:
@@ -260,7 +282,10 @@ class Child:
 
     async def _break(self, error: Exception) -> None:
         if isinstance(error, LamplighterError):
-            self._link.say(Broken(error.code, error.cause, error.hint))
+            cause = error.cause
+            if isinstance(error, ProviderFailed) and error.__cause__ is not None:
+                cause += f"\n\n{failure.describe(error.__cause__).traceback}"
+            self._link.say(Broken(error.code, cause, error.hint))
         else:
             info = failure.describe(error)
             self._link.say(Broken("error", info.traceback or info.message, ""))
@@ -295,10 +320,12 @@ async def _within(work: Awaitable[None], seconds: float) -> None:
 
 def _vanish() -> None:
     """End at once: the supervisor is gone, and nobody keeps our leases."""
+    command.kill_all()
     os._exit(1)
 
 
 def _exit(code: int) -> NoReturn:
+    command.kill_all()
     for stream in (sys.stdout, sys.stderr):
         # A handler may have closed it, or whoever read it has gone.
         with contextlib.suppress(Exception):

@@ -7,14 +7,19 @@ slots are the only bound; what was claimed beyond them waits here and can be giv
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.context import Context
+from lamplighter.middleware import Middleware, call_through
 from lamplighter.model.outcome import (
+    Abandoned,
     Cancelled,
     Failed,
     Outcome,
@@ -45,6 +50,15 @@ class Doubt:
     """No outcome: between the claim and the handler's first step the process stood still."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """A run in a thread, as the middleware around it sees it."""
+
+    ended: asyncio.Future[Outcome | Doubt | None]
+    context: contextvars.Context
+    """What the middleware has set, for the handler to see."""
+
+
 class Executor:
     """The slots of a child, and the claims that wait for one."""
 
@@ -57,6 +71,8 @@ class Executor:
         pulse: Pulse,
         on_end: Callable[[Run, Outcome | None], None],
         on_room: Callable[[], None],
+        provided: Mapping[object, object] | None = None,
+        middleware: Sequence[Middleware] = (),
     ) -> None:
         self.slots = slots
         self.running: dict[int, Run] = {}
@@ -70,9 +86,13 @@ class Executor:
         self._pulse = pulse
         self._on_end = on_end
         self._on_room = on_room
+        self._provided = provided or {}
+        self._middleware = tuple(middleware)
+        self._inside: dict[int, _Inside] = {}
+        """Runs in threads whose middleware waits for them on the loop."""
         self._loop = asyncio.get_running_loop()
         self._threads: Threads[tuple[Run, dict[str, Any]], Outcome | Doubt | None] = Threads(
-            slots, self._call, lambda task, outcome: self._end(task[0], outcome)
+            slots, self._call, self._thread_ended
         )
         self._fill_soon = False
         self._closed = False
@@ -142,31 +162,37 @@ class Executor:
         for run in batch:
             if self.tells:
                 _tell_start(run)
-            job_type = run.type
-            try:
-                arguments = job_type.decode(run.claim.job.args)
-            except NotJson as error:
-                self._end(run, Rejected("arguments are not JSON", failure.plain(error)))
-            except DoesNotFit as error:
-                self._end(run, Failed(failure.plain(error)))
-            except BaseException as error:  # noqa: BLE001 - models validate with foreign code
-                self._end(run, Failed(failure.describe(error)))
-            else:
-                if run.timeout < SHORT_TIMEOUT:
-                    run.timer = self._loop.call_later(run.timeout, self._stop, run, Stop.TIMEOUT)
-                if job_type.is_async:
-                    run.task = self._loop.create_task(self._await(run, arguments))
-                elif not self._threads.submit((run, arguments)):
-                    refused.append(run)
+            arguments = self._arguments(run)
+            if arguments is None:
+                continue
+            if run.timeout < SHORT_TIMEOUT:
+                run.timer = self._loop.call_later(run.timeout, self._stop, run, Stop.TIMEOUT)
+            if self._middleware:
+                run.task = self._loop.create_task(self._await_around(run, arguments))
+            elif run.type.is_async:
+                run.task = self._loop.create_task(self._await(run, arguments))
+            elif not self._threads.submit((run, arguments)):
+                refused.append(run)
         if refused:
-            events.emit(
-                events.SERVICE_ERROR,
-                service="threads",
-                error=f"no thread can be started; {len(refused)} jobs are given back",
-                expected=False,
-            )
+            _tell_refused(len(refused))
             # Not at once: they would come back at once.
             self._loop.call_later(NO_THREAD_PAUSE, self._give_back, refused)
+
+    def _arguments(self, run: Run) -> dict[str, Any] | None:
+        """Give what the handler is called with; None: its run has ended before it began."""
+        try:
+            arguments = run.type.decode(run.claim.job.args)
+            if run.type.needs:
+                arguments.update(run.type.fill(self._provided))
+        except NotJson as error:
+            self._end(run, Rejected("arguments are not JSON", failure.plain(error)))
+        except DoesNotFit as error:
+            self._end(run, Failed(failure.plain(error)))
+        except BaseException as error:  # noqa: BLE001 - models validate with foreign code
+            self._end(run, Failed(failure.describe(error)))
+        else:
+            return arguments
+        return None
 
     def _give_back(self, refused: list[Run]) -> None:
         for run in refused:
@@ -174,26 +200,32 @@ class Executor:
 
     async def _await(self, run: Run, arguments: dict[str, Any]) -> None:
         """Run a coroutine; every end of it is an outcome."""
-        outcome: Outcome | Doubt | None
+        self._end(run, await self._run(run, arguments))
+
+    async def _run(self, run: Run, arguments: dict[str, Any]) -> Outcome | Doubt | None:
         if run.stop is not None:
-            outcome = _stopped(run)
-        elif self._pulse.check() > run.vouched_at:
-            outcome = Doubt()
-        else:
-            run.entered = True
-            function = cast("Callable[..., Awaitable[object]]", run.type.function)
-            try:
-                if run.type.wants_context:
-                    value = await function(Context.of(run.claim, run), **arguments)
-                else:
-                    value = await function(**arguments)
-                outcome = _returned(run, value)
-            except BaseException as error:  # noqa: BLE001 - no handler may end its process
-                outcome = _raised(run, error)
-        self._end(run, outcome)
+            return _stopped(run)
+        if self._pulse.check() > run.vouched_at:
+            return Doubt()
+        run.entered = True
+        function = cast("Callable[..., Awaitable[object]]", run.type.function)
+        try:
+            if run.type.wants_context:
+                value = await function(Context.of(run.claim, run), **arguments)
+            else:
+                value = await function(**arguments)
+            return _returned(run, value)
+        except BaseException as error:  # noqa: BLE001 - no handler may end its process
+            return _raised(run, error)
 
     def _call(self, task: tuple[Run, dict[str, Any]]) -> Outcome | Doubt | None:
         """Run a function in the present thread; every end of it is an outcome."""
+        inside = self._inside.get(task[0].number) if self._inside else None
+        return (
+            self._call_here(task) if inside is None else inside.context.run(self._call_here, task)
+        )
+
+    def _call_here(self, task: tuple[Run, dict[str, Any]]) -> Outcome | Doubt | None:
         run, arguments = task
         if run.stop is not None:
             return _stopped(run)
@@ -208,6 +240,65 @@ class Executor:
             return _returned(run, value)
         except BaseException as error:  # noqa: BLE001 - no handler may end its process
             return _raised(run, error)
+
+    def _thread_ended(
+        self, task: tuple[Run, dict[str, Any]], outcome: Outcome | Doubt | None
+    ) -> None:
+        inside = self._inside.pop(task[0].number, None)
+        if inside is None:
+            self._end(task[0], outcome)
+        else:
+            inside.ended.set_result(outcome)
+
+    # ── run with middleware around ───────────────────────────────────────────────────────────
+
+    async def _await_around(self, run: Run, arguments: dict[str, Any]) -> None:
+        """Run a handler of either kind inside of the middleware."""
+        doubts: list[Doubt] = []
+
+        async def handler() -> Outcome:
+            run_it = self._run if run.type.is_async else self._run_in_thread
+            outcome = await run_it(run, arguments)
+            if isinstance(outcome, Doubt):
+                doubts.append(outcome)
+                return Released()
+            return outcome or Abandoned()
+
+        outcome: Outcome | Doubt | None
+        if run.stop is not None:
+            outcome = _stopped(run)
+        elif self._pulse.check() > run.vouched_at:
+            outcome = Doubt()
+        else:
+            run.entered = True
+            outcome = await call_through(
+                self._middleware,
+                run.claim,
+                handler,
+                lambda error: _raised(run, error) or Abandoned(),
+            )
+            if _is_lost(run):
+                outcome = None
+            elif doubts:
+                # The handler never began, whatever the middleware made of that.
+                outcome = doubts[0]
+        self._end(run, outcome)
+
+    async def _run_in_thread(self, run: Run, arguments: dict[str, Any]) -> Outcome | Doubt | None:
+        if run.number in self._inside:
+            raise RuntimeError("call_next() was called again before it had ended")
+        inside = _Inside(self._loop.create_future(), contextvars.copy_context())
+        self._inside[run.number] = inside
+        if not self._threads.submit((run, arguments)):
+            del self._inside[run.number]
+            _tell_refused(1)
+            await runtime.sleep(NO_THREAD_PAUSE)
+            return Released()
+        while not inside.ended.done():
+            # A thread cannot be stopped, only asked; until it has ended, so has nothing else.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(inside.ended)
+        return inside.ended.result()
 
     def _end(self, run: Run, outcome: Outcome | Doubt | None) -> None:
         if run.timer is not None:
@@ -295,6 +386,10 @@ class Executor:
             run.task.cancel()
 
 
+def _is_lost(run: Run) -> bool:
+    return run.stop is Stop.LOST
+
+
 def _returned(run: Run, value: object) -> Outcome | None:
     """The handler came to its end, so its effect happened, even if it had been told to stop."""
     if run.stop is Stop.LOST:
@@ -337,6 +432,15 @@ def _stopped(run: Run) -> Outcome | None:
             return TimedOut(failure.timed_out(run.timeout))
         case Stop.DRAIN:
             return Released(started=run.entered)
+
+
+def _tell_refused(count: int) -> None:
+    events.emit(
+        events.SERVICE_ERROR,
+        service="threads",
+        error=f"no thread can be started; {count} jobs are given back",
+        expected=False,
+    )
 
 
 def _tell_start(run: Run) -> None:

@@ -18,6 +18,7 @@ from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import SettleAnswer, Settled
 from lamplighter.service import Service
 from lamplighter.worker import failure
+from lamplighter.worker.reporter import Reporter
 from lamplighter.worker.run import BATCH, Run
 
 CLOSE_TO_HARD_END = 1.0
@@ -47,6 +48,8 @@ class Settler(Service):
         super().__init__()
         self.tells = False
         """Whether each settlement is told as an event."""
+        self.reporter: Reporter | None = None
+        """Calls the program's hooks, if it has any."""
         self._engine = engine
         self._speed = settings.speed
         self._hard_after = settings.hard_after
@@ -191,6 +194,8 @@ class Settler(Service):
             if settled.answer is SettleAnswer.LOST:
                 events.emit(events.LEASE_LOST, job_id=settled.id, verb="settle")
                 continue
+            if self.reporter is not None:
+                self.reporter.settled(run.claim, settlement, settled.state)
             if settled.state in TERMINAL:
                 finished = True
             elif settled.state is JobState.WAITING and settlement.next.delay_ms == 0:

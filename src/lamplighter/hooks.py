@@ -1,0 +1,110 @@
+"""Functions that are told how jobs went, after the store has accepted it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import cast
+
+from lamplighter.model.errors import InvalidHandler
+from lamplighter.model.job import JobState
+from lamplighter.model.lifecycle import Settlement
+from lamplighter.model.names import shown
+from lamplighter.observability import events
+
+TIME = 30.0
+"""Seconds an ``async`` hook has."""
+
+_FAILURES = frozenset({"failed", "timed_out"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """How one attempt of a job went, as its hooks are told."""
+
+    job_id: str
+    type: str
+    tenant: str
+    queue: str
+    attempt: int
+    """Number of the attempt: 1 is the first."""
+    outcome: str
+    """`succeeded`, `failed`, `timed_out`, `rejected`, …"""
+    error: str | None = None
+    """Type and message of what was raised, or the reason of a death."""
+
+
+Hook = Callable[[JobReport], Awaitable[None] | None]
+"""A plain function, which runs in a thread, or an ``async`` one."""
+
+
+class Hooks:
+    """The hooks of one program."""
+
+    def __init__(self) -> None:
+        self.success: list[Hook] = []
+        self.failure: list[Hook] = []
+        self.death: list[Hook] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.success or self.failure or self.death)
+
+    def wanted(self, settlement: Settlement, state: JobState | None) -> list[Hook]:
+        """Give the hooks for what was written; ``state`` is what the job has become."""
+        hooks: list[Hook] = []
+        if settlement.outcome == "succeeded":
+            hooks += self.success
+        elif settlement.outcome in _FAILURES:
+            hooks += self.failure
+        if state is JobState.DEAD:
+            hooks += self.death
+        return hooks
+
+
+def check(hook: object) -> None:
+    """Refuse what cannot be called with a report."""
+    try:
+        inspect.signature(cast("Callable[..., object]", hook)).bind(None)
+    except (TypeError, ValueError):
+        raise InvalidHandler(
+            f"{shown(hook)} cannot be called with one JobReport",
+            hint="write for example `async def alert(report: JobReport) -> None`",
+            value=hook,
+        ) from None
+
+
+async def call(hook: Hook, report: JobReport) -> None:
+    """Call a hook; that it fails is told and disturbs nobody."""
+    try:
+        if inspect.iscoroutinefunction(hook):
+            async with asyncio.timeout(TIME):
+                await hook(report)
+            return
+        waiting = await asyncio.to_thread(hook, report)
+        if inspect.isawaitable(waiting):
+            async with asyncio.timeout(TIME):
+                await waiting
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        events.emit(
+            events.SERVICE_ERROR,
+            service="hooks",
+            error=f"{_name(hook)}: {type(error).__name__}: {_text(error)}",
+            expected=False,
+            job_id=report.job_id,
+        )
+
+
+def _name(hook: Hook) -> str:
+    return str(getattr(hook, "__qualname__", type(hook).__name__))
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001 - __str__ is user code
+        return "(cannot be shown)"
