@@ -64,13 +64,14 @@ class Feed:
     def _own_time(self, delay_ms: int) -> float:
         """Turn a delay back into seconds of the program's time.
 
-        Milliseconds were cut off when it was divided: the roundest of the possible times is meant.
+        It was rounded up to milliseconds when it was divided: the roundest of the times that it
+        may have been is meant.
         """
-        least, most = delay_ms * self._speed / 1000, (delay_ms + 1) * self._speed / 1000
+        least, most = (delay_ms - 1) * self._speed / 1000, delay_ms * self._speed / 1000
         if self._speed == 1:
-            return least
-        rounded = (-(-least // unit) * unit for unit in (3600, 60, 1))
-        return next((seconds for seconds in rounded if seconds <= most), least)
+            return most
+        rounded = (most // unit * unit for unit in (3600, 60, 1))
+        return next((seconds for seconds in rounded if seconds > least), most)
 
 
 def short_error(text: str) -> str:

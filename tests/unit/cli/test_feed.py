@@ -62,7 +62,7 @@ def test_a_retry_says_why_and_when():
 
 
 @pytest.mark.parametrize(
-    ("delay_ms", "text"), [(20, "1 min"), (104, "5 min"), (625, "30 min"), (30_000, "1 d")]
+    ("delay_ms", "text"), [(21, "1 min"), (105, "5 min"), (625, "30 min"), (30_000, "1 d")]
 )
 def test_shortened_delays_are_told_in_the_programs_own_time(delay_ms, text):
     fields = settled("failed", "waiting", delay_ms=delay_ms)
