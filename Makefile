@@ -19,7 +19,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check format lint types layers generated fix coverage conformance faults \
+.PHONY: help run test check format lint types layers generated supply sbom fix coverage conformance faults \
 	bench lock clean
 
 help: ## List the targets
@@ -31,7 +31,7 @@ run: $(VENV)/.core ## Run the example shop and its worker, until Ctrl-C
 test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)
 	$(BIN)/python -m pytest tests -q -n $(JOBS) --dist worksteal $(ARGS)
 
-check: format lint types layers generated ## Run every check that needs no test: the five below
+check: format lint types layers generated supply ## Run every check that needs no test: the six below
 
 format: $(VENV)/.dev ## Check the formatting
 	$(BIN)/ruff format --check --quiet .
@@ -50,6 +50,13 @@ layers: $(VENV)/.dev ## Check that imports point down only
 generated: $(VENV)/.dev ## Check that generated files are up to date
 	$(BIN)/python tools/state_machine.py --check
 	$(BIN)/python tools/reference.py --check
+
+supply: $(VENV)/.dev ## Check that requirements are pinned, hashed, declared and name no host
+	$(BIN)/python tools/supply.py
+
+sbom: $(VENV)/.dev ## Write the list of what a release contains to dist/sbom.json
+	mkdir -p dist
+	$(BIN)/python tools/supply.py --sbom dist/sbom.json
 
 fix: $(VENV)/.dev ## Format, repair what can be repaired, write generated files
 	$(BIN)/ruff check --fix --quiet . || true
