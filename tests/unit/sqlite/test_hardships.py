@@ -171,6 +171,7 @@ async def test_a_checkpoint_that_fails_is_not_the_callers(
 
     monkeypatch.setattr(inner(engine)._writer._checkpointer, "finish_with", fail)
     inner(engine)._writer._checkpointer.finish = True
+    inner(engine)._writer._checkpointer.large = True
     await engine.jobs.submit([new_job()])
     assert told == [1]
     monkeypatch.undo()
@@ -215,3 +216,16 @@ async def test_a_log_that_cannot_start_over_is_told(
     inner(engine)._writer._checkpointer.look()
     stop()
     assert events.STORE_LOG_LARGE in told
+
+
+async def test_at_rest_no_caller_waits_for_a_checkpoint(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+    keeper = inner(engine)._writer._checkpointer
+    monkeypatch.setattr(keeper, "finish_with", lambda _: told.append(1))
+    keeper.finish = True
+    await engine.jobs.submit([new_job()])
+    assert told == []
+    await asyncio.gather(*(engine.jobs.submit([new_job()]) for _ in range(9)))
+    assert told

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lamplighter.sqlite")
 
-CHECKPOINT_BYTES = 8 * 1024 * 1024
+CHECKPOINT_BYTES = 16 * 1024 * 1024
+LARGE_BYTES = 24 * 1024 * 1024
+"""From here on the writer finishes a checkpoint even if that makes its caller wait."""
 ALARM_BYTES = 64 * 1024 * 1024
 """A log of this size is told: a reader that never ends keeps it from starting over."""
 
@@ -35,7 +37,11 @@ class Checkpointer:
         self._wanted = threading.Event()
         self._told = ALARM_BYTES
         self.finish = False
-        """Set when the bulk is moved: the writer moves the rest while it is alone."""
+        """Set when the bulk is moved: a busy writer moves the rest while it is alone.
+
+        At rest nobody has to: the checkpoint was complete, and the next writer starts over.
+        """
+        self.large = False
         self._closed = False
         self._thread = threading.Thread(
             target=self._serve, name="lamplighter-checkpoint", daemon=True
@@ -46,6 +52,7 @@ class Checkpointer:
         """Ask for a checkpoint if the log has grown; tell when it has grown too far."""
         with contextlib.suppress(OSError):
             size = self._log.stat().st_size
+            self.large = size > LARGE_BYTES
             if size > CHECKPOINT_BYTES:
                 self._wanted.set()
             if size < ALARM_BYTES:

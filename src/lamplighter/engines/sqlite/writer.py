@@ -187,7 +187,8 @@ class Writer:
         connection.execute("COMMIT")
         if tx.must_last and not durable:
             _sync(self._log)
-        if self._checkpointer.finish:
+        busy = len(group) > 1 or not self._calls.empty() or self._checkpointer.large
+        if self._checkpointer.finish and busy:
             # Still alone behind the turnstile: the little that is left is moved, and the next
             # transaction starts the log from its beginning again.
             self._checkpointer.finish_with(connection)
