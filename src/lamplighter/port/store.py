@@ -2,7 +2,8 @@
 
 Every verb is one atomic operation of the store, judged by the store's clock. Every verb may be
 repeated after a lost reply: doing it twice is doing it once. Calls of more than
-``Capabilities.max_batch`` items are refused with InvalidInput before anything is written.
+``Capabilities.max_batch`` items are refused with InvalidInput before anything is written, and so
+are operators' notes (``by``, ``reason``) that are not one line of at most 1,000 characters.
 """
 
 from __future__ import annotations

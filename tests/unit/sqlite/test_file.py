@@ -170,7 +170,7 @@ async def test_an_engine_that_is_not_open_says_so(path: Path) -> None:
         await engine.inspector.counts()
 
 
-async def test_two_processes_that_start_together_make_one_store(path: Path) -> None:
+async def test_two_engines_on_one_file_share_one_store(path: Path) -> None:
     first, second = connect(f"sqlite:///{path}"), connect(f"sqlite:///{path}")
     await first.open()
     await second.open()

@@ -217,6 +217,14 @@ async def test_a_claim_repeated_with_its_nonce_gives_the_jobs_still_running_unde
     assert len(await claim(engine, 10)) == 3
 
 
+async def test_a_repeated_claim_says_to_ask_again_at_once(engine: Engine) -> None:
+    await submit(engine, new_job())
+    asked = request()
+    assert (await engine.jobs.claim(asked)).poll_after_ms is None
+
+    assert (await engine.jobs.claim(asked)).poll_after_ms == 0
+
+
 async def test_a_repeated_claim_does_not_extend_the_lease(
     engine: Engine, clock: VirtualClock
 ) -> None:

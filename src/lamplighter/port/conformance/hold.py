@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from lamplighter.model.errors import InvalidInput
 from lamplighter.model.job import JobState, Mark, Status
 from lamplighter.port.conformance.builders import (
     answers,
@@ -160,3 +163,18 @@ async def test_a_job_hold_and_a_queue_hold_do_not_open_each_other(engine: Engine
 
     await engine.settings.put_queue("default", QueueSettings(held=False), **BY)
     assert await handed_out(engine, 1) == [job_id]
+
+
+@pytest.mark.parametrize("note", ["r" * 1_001, "two\nlines", "a\x00b"])
+async def test_a_note_that_cannot_be_shown_is_refused_and_changes_nothing(
+    engine: Engine, note: str
+) -> None:
+    (job_id,) = await submit(engine, new_job())
+
+    with pytest.raises(InvalidInput):
+        await engine.jobs.hold([job_id], by="ann", reason=note)
+    with pytest.raises(InvalidInput):
+        await engine.jobs.cancel([job_id], by=note, reason="")
+
+    found = await record(engine, job_id)
+    assert (found.state, found.hold) == (JobState.WAITING, None)

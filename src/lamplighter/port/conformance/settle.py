@@ -435,3 +435,18 @@ async def test_a_settled_job_comes_back_once(engine: Engine) -> None:
     await engine.jobs.settle([released(taken), released(taken)])
 
     assert await handed_out(engine, 10) == [taken.job.id]
+
+
+async def test_going_back_without_an_error_keeps_the_last_one(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    taken = await running(engine)
+    await settle_one(engine, failed(taken))
+    error = (await record(engine, taken.job.id)).error
+    assert error is not None
+    clock.advance(seconds=3_600)
+    again = await claim_one(engine)
+
+    await settle_one(engine, released(again))
+
+    assert (await record(engine, taken.job.id)).error == error
