@@ -12,6 +12,7 @@ from lamplighter.model.names import DEFAULT_QUEUE, DEFAULT_TENANT, shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lamplighter.model.journal import Progress
     from lamplighter.model.retry import Retry
 
 
@@ -111,6 +112,8 @@ class Extras:
     timeout: float | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict[str, object])
+    secrets: tuple[str, ...] = ()
+    """Names of arguments whose values are shown nowhere."""
 
 
 NO_EXTRAS = Extras()
@@ -122,7 +125,7 @@ class NewJob:
 
     id: str
     type: str
-    args: bytes
+    args: bytes = field(repr=False)
     """JSON object of the arguments by name. The store never looks inside."""
     queue: str = DEFAULT_QUEUE
     level: Level = Level.NORMAL
@@ -148,7 +151,7 @@ class Job:
 
     id: str
     type: str
-    args: bytes
+    args: bytes = field(repr=False)
     queue: str
     level: Level
     tenant: str
@@ -224,21 +227,31 @@ class JobRecord:
     result_note: str | None
     """Why there is no result although the job succeeded."""
     error: ErrorInfo | None
+    progress: Progress | None = None
+    """How far the last attempt said it had come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One failed attempt in a job's history."""
+    """One attempt in a job's history."""
 
     job_id: str
     generation: int
     number: int
     lease: int
+    nonce: str
+    """With the lease number it is the fence of the claim."""
     worker: str
     outcome: str
+    """Name of the outcome; `running` for an attempt that has not ended."""
     started_at_ms: int
-    finished_at_ms: int
+    finished_at_ms: int | None
     error: ErrorInfo | None
+
+    @property
+    def host(self) -> str:
+        """The machine, as the worker's id names it."""
+        return self.worker.rsplit("-", 3)[0]
 
 
 def status_of(

@@ -28,10 +28,12 @@ from lamplighter.model.retry import Retry, abandoned_delay
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from lamplighter.model.journal import Journal
+
 CRASH_BUDGET = 3
 """Deaths of a process that ran nothing but this job, before the job is called poison."""
 LOSS_SUSPECT = 2
-"""Vanished workers from which on a job is suspected of having killed them."""
+"""Vanished workers from which on a job is suspected of having killed them. Suspects run alone."""
 LOSS_BUDGET = 10
 """Vanished workers before the job is given up."""
 
@@ -128,6 +130,8 @@ class Settlement:
     """Keep a row of this attempt: it failed, and the record will be overwritten."""
     only_if_expired: bool = False
     """Write only if the lease has ended in store time: rescue must not hit a renewed lease."""
+    journal: Journal | None = None
+    """The last the attempt had to say, written with its end."""
 
 
 _RETRY = Retry()
@@ -201,8 +205,8 @@ def _next(claim: Claim, outcome: Outcome, retry: Retry, chance: float) -> Next:
             return _keep(claim, JobState.WAITING)
         case Held():
             return _keep(claim, JobState.WAITING)
-        case Abandoned(cause):
-            return _rescue_or_die(claim, cause, chance)
+        case Abandoned():
+            return _rescue_or_die(claim, outcome, chance)
         case _:
             assert_never(outcome)
 
@@ -220,34 +224,45 @@ def _retry_or_die(claim: Claim, error: ErrorInfo, retry: Retry, chance: float) -
     return replace(failed, reason=f"failed {attempt} of {retry.max_attempts} attempts")
 
 
-def _rescue_or_die(claim: Claim, cause: AbandonCause, chance: float) -> Next:
-    job = claim.job
+def _rescue_or_die(claim: Claim, outcome: Abandoned, chance: float) -> Next:
+    job, cause = claim.job, outcome.cause
     crashes = job.crashes + (cause is AbandonCause.CRASHED_ALONE)
-    losses = job.losses + (cause is not AbandonCause.CRASHED_ALONE)
-    error = ErrorInfo(
-        type="Abandoned", message=_ABANDONED[cause], fingerprint=f"abandoned-{cause.value}"
-    )
+    losses = job.losses + (cause is AbandonCause.WORKER_LOST)
+    shared = cause is AbandonCause.CHILD_DIED
     left = replace(
-        _keep(claim, JobState.DEAD, error=error),
+        _keep(claim, JobState.DEAD, error=_abandoned_error(outcome)),
         crashes=crashes,
         losses=losses,
-        suspect=job.suspect or crashes > 0 or losses >= LOSS_SUSPECT,
+        suspect=job.suspect or shared or crashes > 0 or losses >= LOSS_SUSPECT,
     )
     if _at_most_once(claim):
         return replace(left, reason="at most once: nobody saw the end of its only run")
     if crashes >= CRASH_BUDGET:
-        return replace(left, reason="poison: it killed its process three times")
+        return replace(left, reason=f"poison: it killed its process {crashes} times")
     if losses >= LOSS_BUDGET:
         return replace(left, reason=f"lost: its worker vanished {losses} times")
+    if shared:
+        # Nobody knows which job did it. It runs alone from now on, so there is no need to wait.
+        return replace(left, state=JobState.WAITING)
     delay = milliseconds(abandoned_delay(crashes + losses - 1, chance))
     return replace(left, state=JobState.WAITING, delay_ms=delay)
 
 
 _ABANDONED = {
     AbandonCause.WORKER_LOST: "the worker vanished and its lease ended",
-    AbandonCause.CHILD_DIED: "the process that ran it died",
+    AbandonCause.CHILD_DIED: "the process that ran it beside others died; it runs alone now",
     AbandonCause.CRASHED_ALONE: "the process that ran only this job died",
 }
+
+
+def _abandoned_error(outcome: Abandoned) -> ErrorInfo:
+    how = f": {outcome.how}" if outcome.how else ""
+    return ErrorInfo(
+        type="Abandoned",
+        message=_ABANDONED[outcome.cause] + how,
+        traceback=outcome.last_words,
+        fingerprint=f"abandoned-{outcome.cause.value}",
+    )
 
 
 def _cancelled(following: Next) -> Next | None:

@@ -32,7 +32,7 @@ class AbandonCause(StrEnum):
     WORKER_LOST = "worker_lost"
     """The lease ended with its whole worker."""
     CHILD_DIED = "child_died"
-    """The process that ran it beside others died."""
+    """The process that ran it beside others died: nobody is charged, everybody is a suspect."""
     CRASHED_ALONE = "crashed_alone"
     """The process that ran it and nothing else died: the job did it."""
 
@@ -96,6 +96,10 @@ class Abandoned:
     """Nobody can say what became of it: the lease ended, or the process died."""
 
     cause: AbandonCause = AbandonCause.WORKER_LOST
+    how: str = ""
+    """How the process ended, as far as known, as in "killed by signal 11 (SIGSEGV)"."""
+    last_words: str = ""
+    """What the dying process could still say."""
 
 
 Outcome = (

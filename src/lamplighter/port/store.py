@@ -3,7 +3,8 @@
 Every verb is one atomic operation of the store, judged by the store's clock. Every verb may be
 repeated after a lost reply: doing it twice is doing it once. Calls of more than
 ``Capabilities.max_batch`` items are refused with InvalidInput before anything is written, and so
-are operators' notes (``by``, ``reason``) that are not one line of at most 1,000 characters.
+are operators' notes (``by``, ``reason``) that are not one line of at most 1,000 characters. An id
+that an operator's call names twice is answered the second time as a call after it would be.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
         Explanation,
         JobFilter,
         JobPage,
+        LogPiece,
         NewWorker,
         Pruned,
         QueueInfo,
         QueueSettings,
+        Recorded,
+        Recording,
         Renewal,
         Renewed,
         Retention,
@@ -65,8 +69,11 @@ class JobStore(Protocol):
         queues as asked, filled up to their quotas first and then beyond; inside a queue as
         `model/stride.py` says. Atomic: no two callers receive the same job. Each claim raises the
         job's lease number by one and sets the nonce; the lease ends ``lease_ms`` from the store's
-        now. Each hand-out carries its queue's next hand-out number. Repeated with the same nonce
-        it returns the jobs still running under that nonce and hands out nothing new. Never waits.
+        now. Each hand-out carries its queue's next hand-out number. Nothing more is handed out
+        once the arguments come to ``max_bytes``; one job always is. A new attempt has no
+        progress. Repeated with the same nonce, within an hour or while one of them runs, it
+        returns the jobs still running under that nonce and hands out nothing new; a claim that
+        got nothing leaves no trace, and its repeat is a new one. Never waits.
         `poll_after_ms` is the time until the next asked-for job is due: 0 when due work was left
         behind, by ``limit`` or by a bound; None when nothing asked for waits. Held jobs, and jobs
         of held queues, types or tenants, do not count. For a repeated claim it is 0.
@@ -88,11 +95,24 @@ class JobStore(Protocol):
         `cancelled` if that is set and a cancel was requested. Back to waiting: due after
         ``delay_ms``, behind nobody who is due later. The same fence again is `already` until the
         job is claimed again or removed; any other fence, or an unknown id, is `lost`. Going back
-        without an error keeps the last one. With
-        `only_if_expired` a lease that has not ended is left alone and answered `renewed`. With
-        `history` a row of the attempt is kept. A settled job no longer has a lease that could end,
+        without an error keeps the last one. With `only_if_expired` a lease that has not ended is
+        left alone and answered `renewed`. An attempt with `history`, and one that ends the job,
+        is kept: see ``Inspector.attempts``. A settled job no longer has a lease that could end,
         and the record names the worker of its last attempt. A cancel request does not outlive
-        the settle unless the job became `cancelled`. Content never makes a settle fail.
+        the settle unless the job became `cancelled`. Content never makes a settle fail. If and
+        only if the settlement is written, so is its `journal`, as ``record`` would.
+        """
+        ...
+
+    async def record(self, recordings: Sequence[Recording]) -> list[Recorded]:
+        """Keep what running attempts have to say, all in one write, answering for each in order.
+
+        Written only while the job runs under exactly this fence, be the lease over or not.
+        Progress replaces what the attempt said before, and is to be seen until the job is claimed
+        again or replayed; without progress it stays. A piece of the log is kept under the lease
+        number and its own; one that is there already is left as it is. Then the pieces of the
+        same lease in ``drop`` are removed. Logs live as long as their job, replays included.
+        Content never makes it fail. It does not extend the lease.
         """
         ...
 
@@ -141,15 +161,16 @@ class JobStore(Protocol):
     async def replay(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Run terminal jobs again: same id, generation + 1, due now, counters at zero.
 
-        Result, error, reason, cancel request and hold of the old life are gone; its history rows
-        stay. Not terminal: `conflict`. The idempotency key still belongs to the job.
+        Result, error, reason, progress, cancel request and hold of the old life are gone; its
+        attempts and logs stay. Not terminal: `conflict`. The idempotency key still belongs to the
+        job.
         """
         ...
 
     async def purge(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        """Remove terminal jobs with their history, whatever their age. Not terminal: `conflict`.
+        """Remove terminal jobs with their attempts and logs, whatever their age.
 
-        A key that named the job stays and answers `gone`.
+        Not terminal: `conflict`. A key that named the job stays and answers `gone`.
         """
         ...
 
@@ -157,8 +178,9 @@ class JobStore(Protocol):
         """Remove up to ``limit`` terminal jobs past their retention, and what else has aged out.
 
         Succeeded, cancelled and expired jobs go by age and by count, oldest first; dead ones by
-        their own age. Never anything younger than 15 minutes, never a job that is not terminal.
-        Keys go after their own age, counted from their creation, once their job is gone.
+        their own age; attempts and logs with their jobs. Never anything younger than 15 minutes,
+        never a job that is not terminal. Keys go after their own age, counted from their
+        creation, once their job is gone.
         """
         ...
 
@@ -268,7 +290,28 @@ class Inspector(Protocol):
         ...
 
     async def attempts(self, job_id: str) -> list[Attempt]:
-        """Give a job's failed attempts, oldest first."""
+        """Give a job's attempts of all its lives, oldest first.
+
+        Those that failed, those that ended the job, and the present one, which is `running`. One
+        after which the job waits again without a failure leaves no trace. One that ended the job
+        as cancelled is called `cancelled`, unless it failed. Its number is the one its handler
+        was told: it counts the handler's own failures, so that several may have the same.
+        """
+        ...
+
+    async def logs(
+        self,
+        job_id: str,
+        *,
+        tenant: str | None = None,
+        after: tuple[int, int] | None = None,
+        limit: int = 100,
+    ) -> list[LogPiece]:
+        """Give pieces of a job's log, oldest first: by lease number, then by their own.
+
+        Only those behind ``after`` (lease, number), and only if the job is of ``tenant``, when
+        these are given. An unknown job has none.
+        """
         ...
 
     async def dead_groups(self, which: JobFilter) -> list[DeadGroup]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lamplighter.model.job import Claim, ErrorInfo, Fence, JobRecord, JobState, Level, Mark
+    from lamplighter.model.journal import Journal, Piece
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────
 
@@ -55,6 +56,8 @@ class ClaimRequest:
     lease_ms: int
     requirements: tuple[str, ...] = ("",)
     """Requirements this worker meets; the empty one is that of ordinary jobs."""
+    max_bytes: int = 4 * 1024 * 1024
+    """Bytes of arguments after which no further job is handed out; the first always is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,32 @@ class Settled:
     answer: SettleAnswer
     state: JobState | None
     """State of the job now, if it is still known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a running attempt has to say."""
+
+    id: str
+    fence: Fence
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Answer to one recording."""
+
+    id: str
+    held: bool
+    """True: it is written. False: the claim belongs to somebody else, or the job has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """A piece of a job's log; the claim that wrote it is named by its lease number."""
+
+    lease: int
+    piece: Piece
 
 
 @dataclass(frozen=True, slots=True)

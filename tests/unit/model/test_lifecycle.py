@@ -40,6 +40,7 @@ from lamplighter.model.outcome import (
 )
 from lamplighter.model.retry import Retry
 
+SHARED = Abandoned(AbandonCause.CHILD_DIED)
 ERROR = ErrorInfo(type="ValueError", message="boom", kinds=("ValueError", "Exception"))
 JOB = Job(
     id="0" * 26,
@@ -167,7 +168,7 @@ def test_counters_never_go_down_and_by_one_at_most(claim, outcome, retry, chance
     )
 
     assert min(raised) >= 0
-    charged = isinstance(outcome, (Failed, TimedOut, Abandoned))
+    charged = isinstance(outcome, (Failed, TimedOut, Abandoned)) and outcome != SHARED
     assert sum(raised) == (1 if charged else 0)
     assert following.suspect or not job.suspect
 
@@ -263,6 +264,27 @@ def test_a_vanished_worker_is_a_loss_and_makes_suspect_before_it_kills():
         claim = replace(claim, job=replace(claim.job, **counters))
 
     assert states == [JobState.WAITING] * (LOSS_BUDGET - 1) + [JobState.DEAD]
+
+
+def test_the_death_of_a_shared_process_charges_nobody_and_makes_everybody_suspect():
+    settlement = settle(CLAIM, Abandoned(AbandonCause.CHILD_DIED, how="killed by signal 11"))
+    following = settlement.next
+
+    assert (following.state, following.delay_ms) == (JobState.WAITING, 0)
+    assert (following.attempt, following.crashes, following.losses) == (0, 0, 0)
+    assert following.suspect
+    assert settlement.history
+    assert following.error is not None
+    assert "killed by signal 11" in following.error.message
+
+
+def test_what_a_dying_process_said_is_kept():
+    outcome = Abandoned(AbandonCause.CRASHED_ALONE, how="ended with code 3", last_words="File x")
+    error = settle(CLAIM, outcome).next.error
+
+    assert error is not None
+    assert error.message.endswith(": ended with code 3")
+    assert error.traceback == "File x"
 
 
 def test_a_job_that_kills_its_own_process_is_poison_after_three_times():

@@ -16,10 +16,11 @@ from lamplighter.connect import connect
 from lamplighter.engines.sqlite import checkpoint, writer
 from lamplighter.model.errors import StoreClosed, StoreFull
 from lamplighter.model.job import Delivery, Extras
+from lamplighter.model.journal import Journal, Progress
 from lamplighter.model.retry import Retry
 from lamplighter.observability import events
-from lamplighter.port.conformance.builders import new_job, request
-from lamplighter.port.values import Retention
+from lamplighter.port.conformance.builders import new_job, record, request, running
+from lamplighter.port.values import Recording, Retention
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +102,15 @@ async def test_a_row_of_a_newer_version_does_not_stop_the_queue(engine: Engine, 
     assert claims[0].job.extras.retry == Retry(fixed=5)
     assert claims[1].job.extras == Extras()
     assert len(await engine.jobs.claims_of(claims[0].worker)) == 3
+
+
+async def test_a_progress_that_cannot_be_read_says_nothing(engine: Engine, path: Path) -> None:
+    taken = await running(engine)
+    said = Journal(progress=Progress(done=1))
+    await engine.jobs.record([Recording(taken.job.id, taken.fence, said)])
+    for value in ("{", "7", "[1, 2]"):
+        shell(path, f"UPDATE progress SET value = '{value}'")
+        assert (await record(engine, taken.job.id)).progress is None
 
 
 async def test_retention_keeps_up_with_requests_behind_long_runs(

@@ -14,7 +14,15 @@ from lamplighter.connect import connect
 from lamplighter.engines.sqlite import database, writer
 from lamplighter.model.errors import StoreBusy, StoreFull
 from lamplighter.model.job import Delivery
-from lamplighter.port.conformance.builders import new_job, request
+from lamplighter.model.journal import Journal
+from lamplighter.port.conformance.builders import (
+    completed,
+    new_job,
+    pieces,
+    recording,
+    request,
+    running,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,3 +163,34 @@ async def test_a_claim_of_what_may_run_once_waits_for_the_disk(
     once = replace(new_job(), delivery=Delivery.AT_MOST_ONCE)
     told = await synced(engine, monkeypatch, once)
     assert told == ["PRAGMA synchronous = NORMAL", "sync"]
+
+
+async def test_a_recording_does_not_wait_for_the_disk_and_last_words_do(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = await running(engine)
+    await engine.jobs.submit([new_job()])
+    told: list[str] = []
+    monkeypatch.setattr(writer, "_sync", lambda _: told.append("sync"))
+    connection_of(engine).set_trace_callback(
+        lambda text: told.append(text) if "synchronous" in text else None
+    )
+
+    await engine.jobs.record([recording(taken, "a")])
+    assert told == ["PRAGMA synchronous = NORMAL"]
+    await engine.jobs.settle([replace(completed(taken), journal=Journal(pieces=pieces("a", "b")))])
+
+    assert told == ["PRAGMA synchronous = NORMAL", "PRAGMA synchronous = FULL"]
+
+
+async def test_jobs_that_say_nothing_cost_no_statement_for_it(engine: Engine) -> None:
+    await engine.jobs.submit([new_job() for _ in range(3)])
+    told: list[str] = []
+    connection_of(engine).set_trace_callback(told.append)
+
+    claimed = await engine.jobs.claim(request(limit=3))
+    await engine.jobs.settle([completed(taken) for taken in claimed.claims])
+
+    assert len(claimed.claims) == 3
+    assert [text for text in told if "progress" in text or " log" in text] == []
+    assert any("UPDATE job" in text for text in told)

@@ -16,6 +16,7 @@ from lamplighter.engines.sqlite.verbs.explain import explain
 from lamplighter.engines.sqlite.verbs.hold import hold
 from lamplighter.engines.sqlite.verbs.prune import prune
 from lamplighter.engines.sqlite.verbs.purge import purge
+from lamplighter.engines.sqlite.verbs.record import record
 from lamplighter.engines.sqlite.verbs.renew import renew
 from lamplighter.engines.sqlite.verbs.replay import replay
 from lamplighter.engines.sqlite.verbs.retry import retry
@@ -43,10 +44,13 @@ if TYPE_CHECKING:
         Explanation,
         JobFilter,
         JobPage,
+        LogPiece,
         NewWorker,
         Pruned,
         QueueInfo,
         QueueSettings,
+        Recorded,
+        Recording,
         Renewal,
         Renewed,
         Retention,
@@ -160,6 +164,12 @@ class SqliteJobs:
         if not settlements:
             return []
         return await self._writer.run(partial(settle, settlements=_bounded(settlements)))
+
+    async def record(self, recordings: Sequence[Recording]) -> list[Recorded]:
+        if not recordings:
+            return []
+        work = partial(record, recordings=_bounded(recordings))
+        return await self._writer.run(work, durable=False)
 
     async def rescue(self, limit: int) -> list[Expired]:
         if await self._reader.run(rescue.clock_went_back):
@@ -277,6 +287,17 @@ class SqliteInspector:
 
     async def attempts(self, job_id: str) -> list[Attempt]:
         return await self._reader.run(partial(inspect.attempts, job_id=job_id))
+
+    async def logs(
+        self,
+        job_id: str,
+        *,
+        tenant: str | None = None,
+        after: tuple[int, int] | None = None,
+        limit: int = 100,
+    ) -> list[LogPiece]:
+        work = partial(inspect.logs, job_id=job_id, tenant=tenant, after=after, limit=limit)
+        return await self._reader.run(work)
 
     async def dead_groups(self, which: JobFilter) -> list[DeadGroup]:
         return await self._reader.run(partial(inspect.dead_groups, which=which))

@@ -18,13 +18,37 @@ if TYPE_CHECKING:
 
 SQL = load("claim")
 
-SEQ, DUE, COST = 0, 2, 13
+SEQ, DUE, ARGS, COST = 0, 2, 3, 13
 _BEFORE_ALL = -1
 _TURN_COLUMNS = 6
 _PAGE_LIMIT = 128
 
 Entry = tuple[int, str, int, int, "Turn"]
 """Place in line: time, tenant, due and sequence of the head, and the turn itself."""
+
+
+class Room:
+    """What a claim may still hand out, in all its queues together."""
+
+    __slots__ = ("_bytes", "_largest", "_limit", "jobs")
+
+    def __init__(self, jobs: int, size: int) -> None:
+        self.jobs = jobs
+        """Jobs that may still be taken; 0 when the bytes are used up."""
+        self._limit = jobs
+        self._bytes = size
+        self._largest = 1
+
+    def take(self, size: int) -> None:
+        """Count a job with so many bytes of arguments as taken."""
+        self._bytes -= size
+        self.jobs = self.jobs - 1 if self._bytes > 0 else 0
+        self._largest = max(self._largest, size)
+
+    @property
+    def page(self) -> int:
+        """Jobs worth reading at once: if they are as large as the largest, no more than fit."""
+        return max(1, min(self._limit, self._bytes // self._largest + 1))
 
 
 class Turn:
@@ -71,7 +95,7 @@ class Turn:
 class Line:
     """All turns of one band that this claim may take from, in the order of the stride."""
 
-    def __init__(self, tx: Transaction, band: AskedBand, room: int) -> None:
+    def __init__(self, tx: Transaction, band: AskedBand, room: Room) -> None:
         self._tx = tx
         self._room = room
         self.band = band
@@ -173,7 +197,7 @@ class Line:
         tx.many(SQL["wake"], [(row[2], row[3], self.band.id) for row in due[:limit]])
 
     def _read_lane(self, lane: int, after: tuple[int, str]) -> None:
-        limit = min(self._room, _PAGE_LIMIT)
+        limit = min(self._room.page, _PAGE_LIMIT)
         rows = self._tx.all(SQL["in_line"], lane, self.band.id, *after, limit)
         if len(rows) == limit:
             self._bounds[lane] = (rows[-1][1], rows[-1][0])
@@ -236,8 +260,9 @@ class Line:
 
     def _read_jobs(self, turn: Turn) -> None:
         # One more than its likely share: the one after the last taken is the turn's new head.
-        share = self._room // max(1, len(self._heap)) + 2
-        limit = min(self._room + 1, max(share, turn.read * 2))
+        room = self._room.page
+        share = room // max(1, len(self._heap)) + 2
+        limit = min(room + 1, max(share, turn.read * 2))
         rows = self._tx.all(SQL["waiting"], turn.lane, turn.tenant, *turn.last, limit)
         if rows:
             turn.last = (rows[-1][DUE], rows[-1][SEQ])

@@ -19,6 +19,7 @@ from lamplighter.model.job import (
     Mark,
     status_of,
 )
+from lamplighter.model.journal import Progress
 from lamplighter.model.retry import Retry
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def extras_to_text(extras: Extras) -> str | None:
         values["tags"] = extras.tags
     if extras.metadata:
         values["metadata"] = dict(extras.metadata)
+    if extras.secrets:
+        values["secrets"] = extras.secrets
     return json.dumps(values) if values else None
 
 
@@ -65,6 +68,7 @@ def extras_of(text: str | None) -> Extras:
             timeout=values.get("timeout"),
             tags=tuple(values.get("tags", ())),
             metadata=values.get("metadata", {}),
+            secrets=tuple(values.get("secrets", ())),
         )
     except (ValueError, TypeError, AttributeError, KeyError):
         return NO_EXTRAS
@@ -116,6 +120,22 @@ def error_of(text: str | None) -> ErrorInfo | None:
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return ErrorInfo(type="Unreadable", message=text)
+
+
+def progress_to_text(progress: Progress) -> str:
+    """Write how far an attempt has come."""
+    return json.dumps([progress.done, progress.total, clean(progress.note)])
+
+
+def progress_of(text: str | None) -> Progress | None:
+    """Read how far an attempt has come; what cannot be read says nothing."""
+    if text is None:
+        return None
+    try:
+        done, total, note = json.loads(text)
+    except (ValueError, TypeError):
+        return None
+    return Progress(done=done, total=total, note=note)
 
 
 # Columns 0-14 of every statement that reads jobs for a claim; see `claim.sql`.
@@ -180,11 +200,12 @@ def job_record(row: Row, lane: Lane, now: int) -> JobRecord:
         result=row[27],
         result_note=row[28],
         error=error_of(row[29]),
+        progress=progress_of(row[30]),
     )
 
 
 def attempt_of(row: Row) -> Attempt:
-    """Build an Attempt from a history row."""
+    """Build an Attempt from the columns of `inspect.sql`."""
     return Attempt(
         job_id=row[0],
         generation=row[1],
@@ -195,4 +216,5 @@ def attempt_of(row: Row) -> Attempt:
         started_at_ms=row[6],
         finished_at_ms=row[7],
         error=error_of(row[8]),
+        nonce=row[9],
     )

@@ -29,6 +29,8 @@ MODULES = (
     "order",
     "renew",
     "settle",
+    "record",
+    "journal",
     "rescue",
     "cancel",
     "hold",

@@ -18,10 +18,17 @@ from lamplighter.model.job import (
     Level,
     NewJob,
 )
+from lamplighter.model.journal import Journal, Piece
 from lamplighter.model.lifecycle import Settlement, settle
 from lamplighter.model.outcome import Abandoned, Failed, Released, Snoozed, Succeeded
 from lamplighter.model.retry import Retry
-from lamplighter.port.values import ChangeAnswer, ClaimRequest, Settled, SubmitAnswer
+from lamplighter.port.values import (
+    ChangeAnswer,
+    ClaimRequest,
+    Recording,
+    Settled,
+    SubmitAnswer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -102,6 +109,7 @@ def request(
     nonce: str | None = None,
     worker: str = "worker-1",
     requirements: tuple[str, ...] = ("",),
+    max_bytes: int = 1 << 20,
 ) -> ClaimRequest:
     """Make a request for queues in strict order; without queues, for the default one."""
     return ClaimRequest(
@@ -112,6 +120,7 @@ def request(
         limit=limit,
         lease_ms=lease_ms,
         requirements=requirements,
+        max_bytes=max_bytes,
     )
 
 
@@ -213,6 +222,21 @@ async def record(engine: Engine, job_id: str) -> JobRecord:
 async def records(engine: Engine, ids: Iterable[str]) -> list[JobRecord]:
     """Read jobs that must be there."""
     return [await record(engine, job_id) for job_id in ids]
+
+
+def pieces(*texts: str) -> tuple[Piece, ...]:
+    """Make pieces of a log, numbered from 0."""
+    return tuple(Piece(number, text.encode()) for number, text in enumerate(texts))
+
+
+def recording(taken: Claim, *texts: str) -> Recording:
+    """Make a recording of pieces."""
+    return Recording(taken.job.id, taken.fence, Journal(pieces=pieces(*texts)))
+
+
+async def logged(engine: Engine, job_id: str) -> list[str]:
+    """Read all pieces of a job's log."""
+    return [one.piece.data.decode() for one in await engine.inspector.logs(job_id)]
 
 
 async def rescue_and_claim_again(engine: Engine, first: Claim) -> Claim:

@@ -90,6 +90,21 @@ async def test_cancel_asked_again_is_already(engine: Engine) -> None:
     assert await record(engine, taken.job.id) == before
 
 
+async def test_a_job_named_twice_is_cancelled_once(engine: Engine) -> None:
+    taken = await running(engine)
+    (waiting,) = await submit(engine, new_job())
+
+    answer = await engine.jobs.cancel([waiting, taken.job.id, waiting, taken.job.id], **BY)
+
+    assert answer == [
+        Changed(waiting, DONE, JobState.CANCELLED),
+        Changed(taken.job.id, REQUESTED, JobState.RUNNING),
+        Changed(waiting, ALREADY, JobState.CANCELLED),
+        Changed(taken.job.id, ALREADY, JobState.RUNNING),
+    ]
+    assert await claim(engine, 10) == []
+
+
 async def test_cancel_of_a_job_that_ended_otherwise_is_a_conflict(engine: Engine) -> None:
     succeeded, dead = await finished(engine), await died(engine)
 

@@ -22,6 +22,7 @@ from lamplighter.port.conformance.builders import (
     request,
     settle_one,
     submit,
+    with_quotas,
 )
 from lamplighter.port.values import QueueSettings, TenantSettings, TypeSettings
 
@@ -217,6 +218,34 @@ async def test_a_claim_repeated_with_its_nonce_gives_the_jobs_still_running_unde
     assert len(await claim(engine, 10)) == 3
 
 
+async def test_a_claim_repeated_after_all_its_jobs_were_settled_gives_nothing(
+    engine: Engine,
+) -> None:
+    await submit(engine, new_job(), new_job())
+    asked = request()
+    (taken,) = (await engine.jobs.claim(asked)).claims
+    await settle_one(engine, completed(taken))
+
+    again = await engine.jobs.claim(asked)
+
+    assert (again.claims, again.poll_after_ms) == ([], 0)
+    assert len(await claim(engine, 10)) == 1
+
+
+async def test_a_repeat_of_a_claim_that_got_nothing_is_a_new_claim(engine: Engine) -> None:
+    asked = request(limit=2)
+    assert (await engine.jobs.claim(asked)).claims == []
+    assert (await engine.jobs.claim(asked)).poll_after_ms is None
+    ids = await submit(engine, *(new_job() for _ in range(3)))
+
+    taken = (await engine.jobs.claim(asked)).claims
+
+    assert [one.job.id for one in taken] == ids[:2]
+    assert {one.fence.nonce for one in taken} == {asked.nonce}
+    assert (await engine.jobs.claim(asked)).claims == taken
+    assert await handed_out(engine, 10) == ids[2:]
+
+
 async def test_a_repeated_claim_says_to_ask_again_at_once(engine: Engine) -> None:
     await submit(engine, new_job())
     asked = request()
@@ -328,6 +357,70 @@ async def test_asking_as_often_as_told_drains_many_tenants_falling_due(
         assert answer.claims or answer.poll_after_ms == 0
 
     assert sorted(taken) == sorted(ids)
+
+
+async def test_nothing_more_is_handed_out_once_the_arguments_come_to_the_bytes(
+    engine: Engine,
+) -> None:
+    ids = await submit(engine, *(new_job(args=b"x" * 100) for _ in range(7)))
+
+    sizes = (101, 200, 201)
+    taken = [(await engine.jobs.claim(request(limit=10, max_bytes=size))).claims for size in sizes]
+
+    assert [[one.job.id for one in each] for each in taken] == [ids[:2], ids[2:4], ids[4:]]
+
+
+@pytest.mark.parametrize("size", [0, 1, 10_000])
+async def test_one_job_is_handed_out_however_large_it_is(engine: Engine, size: int) -> None:
+    large, small = await submit(engine, new_job(args=b"x" * 50_000), new_job())
+    asked = request(limit=10, max_bytes=size)
+
+    assert [one.job.id for one in (await engine.jobs.claim(asked)).claims] == [large]
+    assert await handed_out(engine, 10) == [small]
+
+
+async def test_arguments_without_a_byte_do_not_count(engine: Engine) -> None:
+    ids = await submit(engine, *(new_job(args=b"") for _ in range(3)))
+
+    answer = await engine.jobs.claim(request(limit=10, max_bytes=1))
+
+    assert [one.job.id for one in answer.claims] == ids
+
+
+async def test_bytes_count_over_all_queues_of_a_claim(engine: Engine) -> None:
+    for queue in ("a", "b"):
+        await submit(engine, *(new_job(queue=queue, args=b"x" * 100) for _ in range(3)))
+    asked = request("a", "b", limit=10, max_bytes=350)
+
+    first = await engine.jobs.claim(with_quotas(asked, ("a", 2), ("b", 1)))
+    rest = await engine.jobs.claim(request("a", "b", limit=10))
+
+    assert sorted(one.job.queue for one in first.claims) == ["a", "a", "a", "b"]
+    assert [one.job.queue for one in rest.claims] == ["b", "b"]
+
+
+async def test_what_the_bytes_left_behind_is_due_at_once_and_stays_in_line(
+    engine: Engine,
+) -> None:
+    tenants = [f"tenant {number % 5}" for number in range(40)]
+    ids = await submit(engine, *(new_job(tenant=one, args=b"x" * 1_000) for one in tenants))
+    taken: list[str] = []
+    while len(taken) < len(ids):
+        answer = await engine.jobs.claim(request(limit=100, max_bytes=2_500))
+        assert len(answer.claims) == min(3, len(ids) - len(taken))
+        taken += [one.job.id for one in answer.claims]
+        assert answer.poll_after_ms == (0 if len(taken) < len(ids) else None)
+
+    # Tenants take turns as if it had been one claim: the order of submission, here.
+    assert taken == ids
+
+
+async def test_what_is_not_due_yet_is_not_left_behind_by_the_bytes(engine: Engine) -> None:
+    await submit(engine, new_job(args=b"x" * 100), new_job(delay_ms=4_000))
+
+    answer = await engine.jobs.claim(request(limit=10, max_bytes=100))
+
+    assert (len(answer.claims), answer.poll_after_ms) == (1, 4_000)
 
 
 async def _hold(engine: Engine, what: str, *, held: bool) -> None:

@@ -100,6 +100,16 @@ async def test_hold_and_unhold_answer_for_each_job_in_order(engine: Engine) -> N
     assert answers(await engine.jobs.unhold(ids, **BY)) == [DONE, UNKNOWN, CONFLICT, DONE]
 
 
+async def test_a_job_named_twice_is_held_and_unheld_once(engine: Engine) -> None:
+    (job_id,) = await submit(engine, new_job())
+
+    held = await engine.jobs.hold([job_id, job_id], **BY)
+    unheld = await engine.jobs.unhold([job_id, job_id], **BY)
+
+    assert answers(held) == answers(unheld) == [DONE, ALREADY]
+    assert await handed_out(engine, 10) == [job_id]
+
+
 async def test_an_unheld_job_is_due_when_it_was_due(engine: Engine, clock: VirtualClock) -> None:
     first, second = await submit(engine, new_job(), new_job())
     (later,) = await submit(engine, new_job(delay_ms=60_000))

@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lamplighter.model.job import Extras, JobState, Level
+from lamplighter.model.job import Attempt, Delivery, Extras, JobState, Level
+from lamplighter.model.lifecycle import settle
+from lamplighter.model.outcome import Cancelled, Rejected, Released
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import (
     BOOM,
     claim,
     claim_one,
+    completed,
     died,
     failed,
     finished,
     new_id,
     new_job,
+    released,
+    rescue_and_claim_again,
     running,
     settle_one,
     submit,
@@ -192,6 +197,98 @@ async def test_a_tenant_without_settings_waiting_or_running_jobs_is_not_listed(
     await finished(engine, new_job(tenant="done"))
 
     assert await engine.inspector.tenants() == []
+
+
+async def test_a_running_attempt_is_told(engine: Engine, clock: VirtualClock) -> None:
+    taken = await running(engine)
+
+    (attempt,) = await engine.inspector.attempts(taken.job.id)
+
+    assert attempt == Attempt(
+        job_id=taken.job.id,
+        generation=0,
+        number=1,
+        lease=taken.fence.lease,
+        nonce=taken.fence.nonce,
+        worker=taken.worker,
+        outcome="running",
+        started_at_ms=clock.now_ms(),
+        finished_at_ms=None,
+        error=None,
+    )
+
+
+async def test_attempts_are_told_oldest_first_up_to_the_one_that_succeeded(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    first = await running(engine)
+    await settle_one(engine, failed(first))
+    clock.advance(seconds=10)
+    await settle_one(engine, released(await claim_one(engine)))
+    last, started = await claim_one(engine), clock.now_ms()
+    clock.advance(seconds=3)
+    await settle_one(engine, completed(last))
+
+    failure, success = await engine.inspector.attempts(first.job.id)
+
+    assert (failure.lease, failure.outcome, failure.error) == (1, "failed", BOOM)
+    assert (success.lease, success.nonce) == (3, last.fence.nonce)
+    assert (success.outcome, success.error, success.number) == ("succeeded", None, 2)
+    assert (success.started_at_ms, success.finished_at_ms) == (started, started + 3_000)
+
+
+async def test_several_attempts_have_a_number_if_the_handler_did_not_fail(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    first = await running(engine)
+    clock.advance(seconds=31)
+    await rescue_and_claim_again(engine, first)
+
+    attempts = await engine.inspector.attempts(first.job.id)
+
+    found = [(one.outcome, one.number, one.lease) for one in attempts]
+    assert found == [("abandoned", 1, 1), ("running", 1, 2)]
+
+
+@pytest.mark.parametrize("outcome", ["cancelled", "released", "failed"])
+async def test_the_attempt_in_which_a_job_was_cancelled_is_told(
+    engine: Engine, clock: VirtualClock, outcome: str
+) -> None:
+    taken = await running(engine)
+    await engine.jobs.cancel([taken.job.id], **BY)
+    clock.advance(seconds=2)
+    ends = {
+        "cancelled": settle(taken, Cancelled()),
+        "released": released(taken),
+        "failed": failed(taken),
+    }
+
+    await settle_one(engine, ends[outcome])
+
+    (attempt,) = await engine.inspector.attempts(taken.job.id)
+    assert attempt.outcome == ("failed" if outcome == "failed" else "cancelled")
+    assert (attempt.nonce, attempt.finished_at_ms) == (taken.fence.nonce, clock.now_ms())
+
+
+async def test_a_job_cancelled_while_it_waits_has_no_attempt_for_that(engine: Engine) -> None:
+    taken = await running(engine)
+    await settle_one(engine, released(taken))
+
+    await engine.jobs.cancel([taken.job.id], **BY)
+
+    assert await engine.inspector.attempts(taken.job.id) == []
+
+
+async def test_an_attempt_that_killed_its_job_is_told_once(engine: Engine) -> None:
+    once = await running(engine, new_job(delivery=Delivery.AT_MOST_ONCE))
+    never = await running(engine)
+
+    await settle_one(engine, settle(once, Released(started=True)))
+    await settle_one(engine, settle(never, Rejected("no")))
+
+    for taken, outcome in ((once, "released"), (never, "rejected")):
+        attempts = await engine.inspector.attempts(taken.job.id)
+        assert [(one.outcome, one.number) for one in attempts] == [(outcome, 1)]
 
 
 async def test_dead_letters_are_grouped_most_frequent_first(

@@ -13,8 +13,10 @@ from lamplighter.port.conformance.builders import (
     died,
     finished,
     key,
+    logged,
     new_job,
     record,
+    recording,
     running,
     settle_one,
     submit,
@@ -88,6 +90,41 @@ async def test_dead_jobs_go_by_their_own_age(engine: Engine, clock: VirtualClock
     await engine.jobs.prune(Retention(dead_ms=HOUR_MS), 100)
     assert await engine.inspector.job(dead.job.id) is None
     assert await engine.inspector.attempts(dead.job.id) == []
+
+
+async def test_logs_go_with_their_jobs(engine: Engine, clock: VirtualClock) -> None:
+    old, kept = await running(engine), await running(engine)
+    await engine.jobs.record([recording(old, "a", "b"), recording(kept, "c")])
+    await settle_one(engine, completed(old))
+    clock.advance(ms=2 * HOUR_MS)
+    await settle_one(engine, completed(kept))
+
+    pruned = await engine.jobs.prune(Retention(finished_ms=HOUR_MS), 100)
+
+    assert pruned.jobs == 1
+    assert await engine.inspector.logs(old.job.id) == []
+    assert await logged(engine, kept.job.id) == ["c"]
+
+
+async def test_every_job_goes_however_long_the_logs_are(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    ids: list[str] = []
+    for _ in range(3):
+        taken = await running(engine)
+        await engine.jobs.record([recording(taken, *("x" for _ in range(700)))])
+        await settle_one(engine, completed(taken))
+        ids.append(taken.job.id)
+    clock.advance(ms=2 * HOUR_MS)
+    removed = 0
+    while True:
+        pruned = await engine.jobs.prune(NOTHING_KEPT, 100)
+        removed += pruned.jobs
+        if not pruned.more:
+            break
+
+    assert removed == 3
+    assert [one for one in ids if await engine.inspector.logs(one)] == []
 
 
 async def test_nothing_younger_than_a_quarter_of_an_hour_is_pruned(

@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamplighter.model.job import JobState
+from lamplighter.model.journal import Journal, Progress
 from lamplighter.port.conformance.builders import (
     answers,
+    completed,
     died,
     finished,
     key,
+    logged,
     new_id,
     new_job,
     record,
+    recording,
     running,
+    settle_one,
     submit,
 )
-from lamplighter.port.values import ChangeAnswer, Changed, SubmitAnswer, Submitted
+from lamplighter.port.values import ChangeAnswer, Changed, Recording, SubmitAnswer, Submitted
 
 if TYPE_CHECKING:
     from lamplighter.port.store import Engine
@@ -34,6 +39,32 @@ async def test_a_purged_job_is_gone_with_its_history(engine: Engine) -> None:
     assert answer == [Changed(taken.job.id, DONE, None)]
     assert await engine.inspector.job(taken.job.id) is None
     assert await engine.inspector.attempts(taken.job.id) == []
+
+
+async def test_a_purged_job_is_gone_with_its_logs_and_no_other(engine: Engine) -> None:
+    taken, other = await running(engine), await running(engine)
+    await engine.jobs.record([recording(taken, "private"), recording(other, "kept")])
+    said = Recording(taken.job.id, taken.fence, Journal(progress=Progress(done=1)))
+    await engine.jobs.record([said])
+    await settle_one(engine, completed(taken))
+
+    await engine.jobs.purge([taken.job.id], **BY)
+
+    assert await engine.inspector.logs(taken.job.id) == []
+    assert await logged(engine, other.job.id) == ["kept"]
+    again = await running(engine, new_job(id=taken.job.id))
+    assert await engine.inspector.logs(taken.job.id) == []
+    found = await record(engine, taken.job.id)
+    assert (found.progress, found.lease) == (None, taken.fence.lease)
+    assert again.job.id == taken.job.id
+
+
+async def test_a_job_named_twice_is_purged_once(engine: Engine) -> None:
+    taken = await finished(engine)
+
+    answer = await engine.jobs.purge([taken.job.id, taken.job.id], **BY)
+
+    assert answer == [Changed(taken.job.id, DONE, None), Changed(taken.job.id, UNKNOWN, None)]
 
 
 async def test_purge_of_a_job_that_is_not_terminal_is_a_conflict(engine: Engine) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lamplighter.model.job import TERMINAL, Claim, Fence, Job, JobState, Mark, status_of
 from lamplighter.port.conformance.reference_line import Lines, TurnKey
+from lamplighter.port.conformance.reference_story import Story
 from lamplighter.port.values import (
     RETENTION_FLOOR_MS,
     ChangeAnswer,
@@ -18,6 +19,7 @@ from lamplighter.port.values import (
     Claimed,
     Expired,
     Pruned,
+    Recorded,
     Renewed,
     SettleAnswer,
     Settled,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from lamplighter.port.values import (
         ClaimRequest,
         QueueSettings,
+        Recording,
         Renewal,
         Retention,
         TenantSettings,
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 FINISHED = TERMINAL - {JobState.DEAD}
 DONE, ALREADY, CONFLICT = ChangeAnswer.DONE, ChangeAnswer.ALREADY, ChangeAnswer.CONFLICT
+REQUEST_MS = 3_600_000
+"""How long a claim is recognised at least."""
 
 
 @dataclass(slots=True)
@@ -69,6 +74,7 @@ class Row:
     reason: str | None = None
     result: bytes | None = None
     error: ErrorInfo | None = None
+    story: Story = field(default_factory=Story)
 
     @property
     def turn(self) -> TurnKey:
@@ -135,6 +141,8 @@ class ReferenceStore:
         self._sequence = 0
         self.rows: dict[str, Row] = {}
         self.keys: dict[tuple[str, str, str], Key] = {}
+        self.requests: dict[str, int] = {}
+        """Nonces under which something was handed out, and when."""
         self.lines = Lines()
 
     # ── submit ───────────────────────────────────────────────────────────────────────────────
@@ -170,16 +178,15 @@ class ReferenceStore:
 
     def claim(self, request: ClaimRequest) -> Claimed:
         """Hand out one job after the other, looking at everything each time."""
-        running = self.running_under(request.nonce)
-        if running:
-            return Claimed([row.claim() for row in running], 0)
+        if request.nonce in self.requests:
+            return Claimed([row.claim() for row in self.running_under(request.nonce)], 0)
         taken: list[Row] = []
         for with_quotas in (True, False):
             for queue, quota in request.queues:
-                room = request.limit - len(taken)
-                if room > 0:
-                    room = min(room, quota) if with_quotas else room
-                    taken += self._hand_out(request, queue, room)
+                if not _is_full(request, taken):
+                    self._hand_out(request, queue, quota if with_quotas else request.limit, taken)
+        if taken:
+            self.requests[request.nonce] = self._now()
         return Claimed([row.claim() for row in taken], self._poll_after(request))
 
     def running_under(self, nonce: str) -> list[Row]:
@@ -190,10 +197,18 @@ class ReferenceStore:
             if row.state is JobState.RUNNING and row.fence.nonce == nonce
         ]
 
-    def _hand_out(self, request: ClaimRequest, queue: str, room: int) -> list[Row]:
-        now, taken = self._now(), list[Row]()
+    def remembers(self, nonce: str) -> bool:
+        """Whether it is certain what a repeated request gets: it is new, running, or young."""
+        at_ms = self.requests.get(nonce)
+        if at_ms is None or self.running_under(nonce):
+            return True
+        # The clock may have gone back a little since it was forgotten.
+        return self._now() - at_ms < REQUEST_MS - 60_000
+
+    def _hand_out(self, request: ClaimRequest, queue: str, quota: int, taken: list[Row]) -> None:
+        now, end = self._now(), len(taken) + quota
         self.lines.wake(queue, request, self.rows.values(), now)
-        while len(taken) < room:
+        while len(taken) < end and not _is_full(request, taken):
             found = self.lines.next(queue, request, self.rows.values(), now)
             if found is None:
                 break
@@ -203,9 +218,9 @@ class ReferenceStore:
             row.fence = Fence(row.fence.lease + 1, request.nonce)
             row.worker, row.claimed_at_ms = request.worker, now
             row.lease_ms, row.expires_at_ms = request.lease_ms, now + request.lease_ms
+            row.story.begin(row.claim(), now)
             self._went(row)
             taken.append(row)
-        return taken
 
     def _poll_after(self, request: ClaimRequest) -> int | None:
         queues = [queue for queue, _ in request.queues]
@@ -259,6 +274,7 @@ class ReferenceStore:
         chosen = settlement.next
         if row.cancel is not None and settlement.cancelled is not None:
             chosen = settlement.cancelled
+        row.story.end(settlement, chosen, self._now())
         self._write(row, chosen)
         return Settled(settlement.id, SettleAnswer.DONE, row.state)
 
@@ -275,6 +291,18 @@ class ReferenceStore:
         else:
             row.finished_at_ms = now
             row.error = chosen.error
+
+    def record(self, recordings: Sequence[Recording]) -> list[Recorded]:
+        """Keep what runs under its fence has to say."""
+        answers: list[Recorded] = []
+        for one in recordings:
+            row = self.rows.get(one.id)
+            if row is None or row.state is not JobState.RUNNING or row.fence != one.fence:
+                answers.append(Recorded(one.id, held=False))
+                continue
+            row.story.keep(one.fence.lease, one.journal)
+            answers.append(Recorded(one.id, held=True))
+        return answers
 
     def rescue(self, limit: int) -> list[Expired]:
         """Cut stretched leases, then read those that have ended."""
@@ -366,6 +394,7 @@ class ReferenceStore:
         row.attempt = row.crashes = row.losses = 0
         row.suspect = False
         row.hold = row.cancel = row.reason = row.result = row.error = None
+        row.story.progress = None
         self._came(row)
         return DONE
 
@@ -443,6 +472,11 @@ class ReferenceStore:
             self.lines.weights[name] = settings.weight
         if settings.held is not None:
             self.lines.hold_tenant(name, self.rows.values(), self._now(), held=settings.held)
+
+
+def _is_full(request: ClaimRequest, taken: list[Row]) -> bool:
+    size = sum(len(row.new.args) for row in taken)
+    return len(taken) >= request.limit or (bool(taken) and size >= request.max_bytes)
 
 
 def _set(names: set[str], name: str, held: bool | None) -> None:  # noqa: FBT001 - None: as it is

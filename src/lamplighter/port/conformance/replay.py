@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamplighter.model.job import JobState, Status
+from lamplighter.model.journal import Journal, Progress
 from lamplighter.port.conformance.builders import (
     abandoned,
     answers,
@@ -16,9 +18,12 @@ from lamplighter.port.conformance.builders import (
     finished,
     handed_out,
     key,
+    logged,
     new_id,
     new_job,
+    pieces,
     record,
+    recording,
     released,
     running,
     settle_one,
@@ -94,6 +99,51 @@ async def test_the_history_of_the_old_life_stays(engine: Engine) -> None:
     history = await engine.inspector.attempts(taken.job.id)
 
     assert [(row.generation, row.outcome) for row in history] == [(0, "failed"), (1, "failed")]
+
+
+async def test_the_attempts_that_ended_earlier_lives_stay(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    first = await finished(engine)
+    (before,) = await engine.inspector.attempts(first.job.id)
+    clock.advance(seconds=5)
+    await engine.jobs.replay([first.job.id], **BY)
+    assert await engine.inspector.attempts(first.job.id) == [before]
+    stopped = await claim_one(engine)
+    await engine.jobs.cancel([first.job.id], **BY)
+    await settle_one(engine, released(stopped))
+    await engine.jobs.replay([first.job.id], **BY)
+    await claim_one(engine)
+
+    kept, *others = await engine.inspector.attempts(first.job.id)
+
+    assert kept == before
+    assert [(one.generation, one.outcome) for one in others] == [(1, "cancelled"), (2, "running")]
+
+
+async def test_the_log_of_the_old_life_stays_and_its_progress_does_not(engine: Engine) -> None:
+    taken = await running(engine)
+    said = replace(
+        recording(taken, "old"), journal=Journal(progress=Progress(done=1), pieces=pieces("old"))
+    )
+    await engine.jobs.record([said])
+    await settle_one(engine, completed(taken))
+
+    await engine.jobs.replay([taken.job.id], **BY)
+
+    assert (await record(engine, taken.job.id)).progress is None
+    await engine.jobs.record([recording(await claim_one(engine), "new")])
+    assert await logged(engine, taken.job.id) == ["old", "new"]
+
+
+async def test_a_job_named_twice_is_replayed_once(engine: Engine) -> None:
+    taken = await died(engine)
+
+    answer = await engine.jobs.replay([taken.job.id, taken.job.id], **BY)
+
+    assert answers(answer) == [DONE, CONFLICT]
+    assert (await record(engine, taken.job.id)).job.generation == 1
+    assert await handed_out(engine, 10) == [taken.job.id]
 
 
 async def test_a_fence_of_the_old_life_cannot_touch_the_new_one(engine: Engine) -> None:

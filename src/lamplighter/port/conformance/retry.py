@@ -60,6 +60,17 @@ async def test_retry_of_a_job_that_is_due_is_already(engine: Engine, clock: Virt
     assert (await record(engine, job_id)).job.due_at_ms == due
 
 
+async def test_a_job_named_twice_is_retried_once(engine: Engine) -> None:
+    dead = await died(engine)
+    (later,) = await submit(engine, new_job(delay_ms=60_000))
+
+    answer = await engine.jobs.retry([later, dead.job.id, later, dead.job.id], **BY)
+
+    assert answers(answer) == [DONE, DONE, ALREADY, ALREADY]
+    assert (await record(engine, dead.job.id)).job.generation == 1
+    assert sorted(await handed_out(engine, 10)) == sorted([later, dead.job.id])
+
+
 async def test_retry_of_a_running_job_is_a_conflict(engine: Engine) -> None:
     taken = await running(engine)
 

@@ -304,21 +304,30 @@ async def test_a_failed_attempt_leaves_a_row_of_history(
     assert (first.job_id, first.generation, first.lease) == (taken.job.id, 0, 1)
     assert (first.outcome, first.worker, first.error) == ("failed", taken.worker, BOOM)
     assert (first.started_at_ms, first.finished_at_ms) == (started, ended)
-    assert (second.outcome, second.lease) == ("timed_out", 2)
-    assert first.number < second.number
+    assert first.nonce == taken.fence.nonce
+    assert (second.outcome, second.lease, second.nonce) == ("timed_out", 2, again.fence.nonce)
+    assert (first.number, second.number) == (1, 2)
 
 
-async def test_without_history_no_row_is_kept(engine: Engine) -> None:
+@pytest.mark.parametrize("how", ["released", "snoozed", "held"])
+async def test_an_attempt_that_was_given_back_without_history_is_not_kept(
+    engine: Engine, how: str
+) -> None:
     taken = await running(engine)
-    await settle_one(engine, released(taken))
-    await settle_one(engine, completed(await claim_one(engine)))
+    ends = {
+        "released": released(taken),
+        "snoozed": snoozed(taken, 5),
+        "held": settle(taken, Held()),
+    }
+
+    await settle_one(engine, ends[how])
 
     assert await engine.inspector.attempts(taken.job.id) == []
 
 
 async def test_a_settle_that_was_refused_leaves_no_row_of_history(engine: Engine) -> None:
     taken = await running(engine)
-    await settle_one(engine, completed(taken))
+    await settle_one(engine, released(taken))
 
     await settle_one(engine, failed(taken))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import hypothesis
@@ -34,6 +35,7 @@ from lamplighter.port.values import (
     ClaimRequest,
     JobFilter,
     QueueSettings,
+    Recording,
     Renewal,
     Retention,
 )
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from lamplighter.model.job import Claim, JobRecord, NewJob
-    from lamplighter.model.outcome import Outcome
+    from lamplighter.model.journal import Journal
     from lamplighter.port.conformance.reference import Row
     from lamplighter.port.store import Engine
     from lamplighter.port.values import Changed
@@ -162,28 +164,25 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(spec=given.requests)
     def claim(self, spec: given.RequestSpec) -> None:
-        self._claim(spec.request(len(self.requests)))
+        self.requests.append(spec.request(len(self.requests)))
+        self._claim(self.requests[-1])
 
     @rule(spec=given.plain_requests)
     def claim_from_both_queues(self, spec: given.RequestSpec) -> None:
-        self._claim(spec.request(len(self.requests)))
+        self.claim(spec)
 
     def _claim(self, request: ClaimRequest) -> None:
-        self.requests.append(request)
         answer, expected = self.run(self.engine.jobs.claim(request)), self.reference.claim(request)
         assert _by_queue(answer.claims) == _by_queue(expected.claims)
         assert answer.poll_after_ms == expected.poll_after_ms
-        self.claims += answer.claims
+        self.claims += [one for one in answer.claims if one not in self.claims]
 
-    @precondition(lambda self: self.claims)
-    @rule(pick=given.pick)
-    def claim_again(self, pick: int) -> None:
-        nonce = self.claims[pick % len(self.claims)].fence.nonce
-        running = self.reference.running_under(nonce)
-        if running:
-            (request,) = [one for one in self.requests if one.nonce == nonce]
-            answer = self.run(self.engine.jobs.claim(request))
-            assert _by_queue(answer.claims) == _by_queue([row.claim() for row in running])
+    @precondition(lambda self: self.requests)
+    @rule(picks=given.picks)
+    def claim_again(self, picks: list[int]) -> None:
+        for request in _some(picks, self.requests):
+            if self.reference.remembers(request.nonce):
+                self._claim(request)
 
     # ── renew, settle, rescue ────────────────────────────────────────────────────────────────
 
@@ -194,18 +193,33 @@ class StoreMachine(RuleBasedStateMachine):
         answer = self.run(self.engine.jobs.renew(leases, lease_ms))
         assert answer == self.reference.renew(leases, lease_ms)
 
-    @rule(
-        ends=st.lists(st.tuples(given.pick, given.outcomes), min_size=1, max_size=6),
-        stale=st.integers(0, 4).map(lambda dice: dice == 0),
-    )
-    def settle(self, ends: list[tuple[int, Outcome]], *, stale: bool) -> None:
-        # Mostly what still runs; sometimes any claim ever made, whose fence may be an old one.
-        choice = self.claims if stale else (self._running() or self.claims)
-        if not choice:
+    @rule(ends=st.lists(given.ends, min_size=1, max_size=6), stale=given.stale)
+    def settle(self, ends: list[given.End], *, stale: bool) -> None:
+        if not (choice := self._choice(stale=stale)):
             return
-        self._settle(
-            [settle(choice[-1 - pick % len(choice)], end, retry=RETRY) for pick, end in ends]
-        )
+        settlements: list[Settlement] = []
+        for pick, outcome, journal in ends:
+            (claim,) = _some([pick], choice)
+            settlements.append(replace(settle(claim, outcome, retry=RETRY), journal=journal))
+        self._settle(settlements)
+
+    @rule(
+        said=st.lists(st.tuples(given.pick, given.journals), min_size=1, max_size=6),
+        stale=given.stale,
+    )
+    def record(self, said: list[tuple[int, Journal]], *, stale: bool) -> None:
+        if not (choice := self._choice(stale=stale)):
+            return
+        recordings: list[Recording] = []
+        for pick, journal in said:
+            (claim,) = _some([pick], choice)
+            recordings.append(Recording(claim.job.id, claim.fence, journal))
+        answer = self.run(self.engine.jobs.record(recordings))
+        assert answer == self.reference.record(recordings)
+
+    def _choice(self, *, stale: bool) -> list[Claim]:
+        """Mostly what still runs; sometimes any claim ever made, whose fence may be an old one."""
+        return self.claims if stale else (self._running() or self.claims)
 
     @rule(limit=st.integers(1, 5), picks=given.picks)
     def rescue(self, limit: int, picks: list[int]) -> None:
@@ -234,7 +248,6 @@ class StoreMachine(RuleBasedStateMachine):
         ids = [job.id for job in _some(picks, self.submitted)]
         if running and (claims := self._running()):
             ids = [one.job.id for one in _some(picks, claims)]
-        ids = list(dict.fromkeys(ids))
         work: Coroutine[Any, Any, list[Changed]] = getattr(self.engine.jobs, verb)(ids, **BY)
         assert self.run(work) == getattr(self.reference, verb)(ids, **BY)
 
@@ -280,6 +293,14 @@ class StoreMachine(RuleBasedStateMachine):
         handouts = {queue.name: queue.handouts for queue in queues if queue.handouts}
         assert handouts == self.reference.lines.handouts
 
+    @rule()
+    def look_at_attempts_and_logs(self) -> None:
+        for job_id, row in self.reference.rows.items():
+            attempts = self.run(self.engine.inspector.attempts(job_id))
+            assert attempts == row.story.attempts, job_id
+            logs = self.run(self.engine.inspector.logs(job_id, tenant=row.new.tenant))
+            assert logs == row.story.logs(), job_id
+
     async def _every_record(self) -> list[JobRecord]:
         records: list[JobRecord] = []
         cursor: str | None = None
@@ -305,6 +326,7 @@ def seen(record: JobRecord) -> dict[str, object]:
         "lease": record.lease,
         "created": job.created_at_ms,
         "outcome": (record.result, record.error, record.reason),
+        "progress": record.progress,
     }
     if record.state is JobState.CANCELLED:
         # Who cancelled a waiting job and why may stand in the reason or in the mark.
@@ -331,6 +353,7 @@ def expected_of(row: Row, now: int) -> dict[str, object]:
         "lease": row.fence.lease,
         "created": row.created_at_ms,
         "outcome": (row.result, row.error, row.reason),
+        "progress": row.story.progress,
     }
     if row.state is JobState.CANCELLED:
         facts["outcome"] = (row.result, row.error)

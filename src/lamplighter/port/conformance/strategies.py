@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lamplighter.model.ids import compose
 from lamplighter.model.job import Delivery, ErrorInfo, IdempotencyKey, Level, NewJob
+from lamplighter.model.journal import Journal, Piece, Progress
 from lamplighter.model.outcome import (
     AbandonCause,
     Abandoned,
@@ -40,6 +41,8 @@ type_names = st.sampled_from(TYPES)
 tenant_names = st.sampled_from(TENANTS)
 pick = st.integers(0, 40)
 picks = st.lists(pick, min_size=1, max_size=4)
+stale = st.integers(0, 4).map(lambda dice: dice == 0)
+"""Whether to take any claim ever made instead of one that still runs."""
 verbs = st.sampled_from(["cancel", "hold", "hold", "unhold", "retry", "replay", "replay", "purge"])
 lease_ms = st.sampled_from([1_000, 5_000, 30_000])
 passing_ms = st.sampled_from([-2_500, -1, 1, 999, 1_000, 5_000, 31_000, 61_000, 1_201_000])
@@ -133,6 +136,7 @@ class RequestSpec:
     limit: int
     lease_ms: int
     requirements: tuple[str, ...]
+    max_bytes: int
 
     def request(self, number: int) -> ClaimRequest:
         """Make the request with this number."""
@@ -144,7 +148,12 @@ class RequestSpec:
             limit=self.limit,
             lease_ms=self.lease_ms,
             requirements=self.requirements,
+            max_bytes=self.max_bytes,
         )
+
+
+max_bytes = _mostly(1 << 20, 0, 15, 30, 60)
+"""Arguments are 13 to 15 bytes."""
 
 
 def _subsets(names: tuple[str, ...]) -> st.SearchStrategy[tuple[str, ...]]:
@@ -161,6 +170,7 @@ requests: st.SearchStrategy[RequestSpec] = st.builds(
     limit=st.integers(1, 6),
     lease_ms=lease_ms,
     requirements=_mostly(("",), ("", "gpu"), ("gpu",)),
+    max_bytes=max_bytes,
 )
 plain_requests: st.SearchStrategy[RequestSpec] = st.builds(
     RequestSpec,
@@ -169,6 +179,7 @@ plain_requests: st.SearchStrategy[RequestSpec] = st.builds(
     limit=st.sampled_from([4, 1, 12]),
     lease_ms=lease_ms,
     requirements=st.just(("", "gpu")),
+    max_bytes=max_bytes,
 )
 
 _errors = st.builds(
@@ -190,6 +201,21 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.just(Held()),
     st.sampled_from(AbandonCause).map(Abandoned),
 )
+
+journals: st.SearchStrategy[Journal] = st.builds(
+    Journal,
+    progress=st.none()
+    | st.builds(
+        Progress, done=st.integers(0, 3), total=st.none() | st.just(3.5), note=st.just("half")
+    ),
+    pieces=st.lists(
+        st.builds(Piece, st.integers(0, 5), st.sampled_from([b"", b"one", b"two"])), max_size=3
+    ).map(tuple),
+    drop=st.sampled_from([(0, 0), (0, 0), (1, 3), (0, 9), (3, 1)]),
+)
+End = tuple[int, Outcome, Journal | None]
+ends: st.SearchStrategy[End] = st.tuples(pick, outcomes, st.none() | st.none() | journals)
+"""Which claim, what it came to, and its last words."""
 
 retentions: st.SearchStrategy[Retention] = st.builds(
     Retention,
@@ -216,7 +242,7 @@ settings: st.SearchStrategy[Setting] = st.one_of(
 )
 
 Step = tuple[str, dict[str, object]]
-_settled = st.lists(st.tuples(pick, outcomes), min_size=1, max_size=8)
+_settled = st.lists(ends, min_size=1, max_size=8)
 plans: st.SearchStrategy[list[Step]] = st.lists(
     st.one_of(
         st.tuples(st.just("claim"), st.fixed_dictionaries({"spec": plain_requests})),

@@ -3,18 +3,20 @@
 -- name: job
 -- in: id
 SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
-       generation, cost, schedule, lease, nonce, worker, handout, lane, state, hold, cancel,
-       claimed, expires, finished, reason, result, result_note, error
+       generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
+       claimed, expires, finished, reason, result, result_note, error, progress.value
 FROM job
+LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE id = :id;
 
 -- name: jobs
 -- A stretch of jobs, newest first; the filter is applied to at most that many.
 -- in: before, limit
 SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
-       generation, cost, schedule, lease, nonce, worker, handout, lane, state, hold, cancel,
-       claimed, expires, finished, reason, result, result_note, error
+       generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
+       claimed, expires, finished, reason, result, result_note, error, progress.value
 FROM job
+LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE seq < :before
 ORDER BY seq DESC
 LIMIT :limit;
@@ -23,9 +25,10 @@ LIMIT :limit;
 -- Dead letters, newest first. Index: job_dead.
 -- in: finished, seq, limit
 SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
-       generation, cost, schedule, lease, nonce, worker, handout, lane, state, hold, cancel,
-       claimed, expires, finished, reason, result, result_note, error
+       generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
+       claimed, expires, finished, reason, result, result_note, error, progress.value
 FROM job INDEXED BY job_dead
+LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE state = 'dead' AND (finished, seq) < (:finished, :seq)
 ORDER BY finished DESC, seq DESC
 LIMIT :limit;
@@ -151,8 +154,27 @@ FROM worker
 ORDER BY joined, id;
 
 -- name: attempts
+-- The rows of history, and the job's own if it runs, or succeeded, in an attempt without a row.
 -- in: job_id
-SELECT job_id, generation, lease, number, worker, outcome, started, finished, error
+SELECT job_id, generation, lease, number, worker, outcome, started, finished, error, nonce
 FROM attempt
 WHERE job_id = :job_id
+UNION ALL
+SELECT id, generation, lease, attempt + 1, worker, state, claimed, finished, NULL, nonce
+FROM job
+WHERE id = :job_id AND state IN ('running', 'succeeded')
 ORDER BY generation, lease;
+
+-- name: logs
+-- Pieces behind a place. Index: the key of log.
+-- in: job_id, tenant, lease, number, limit
+SELECT log.lease, log.number, log.data
+FROM log
+WHERE log.job_id = :job_id
+  AND (log.lease, log.number) > (:lease, :number)
+  AND (
+      :tenant IS NULL
+      OR EXISTS (SELECT 1 FROM job WHERE job.id = :job_id AND job.tenant = :tenant)
+  )
+ORDER BY log.lease, log.number
+LIMIT :limit;

@@ -34,6 +34,13 @@ WHERE state = 'dead' AND finished < :before
 ORDER BY finished, seq
 LIMIT :limit;
 
+-- name: pieces
+-- How many pieces each job's log has, in the order given. Index: the key of log.
+-- in: ids
+SELECT (SELECT count(*) FROM log WHERE log.job_id = given.value)
+FROM json_each(:ids) AS given
+ORDER BY given.key;
+
 -- name: keys
 -- in: before, limit
 DELETE FROM idempotency

@@ -22,3 +22,18 @@ SET state = 'waiting',
     error = NULL,
     fingerprint = NULL
 WHERE seq = :seq AND state IN ('succeeded', 'dead', 'cancelled', 'expired');
+
+-- name: keep_success
+-- The attempt that succeeded stands in the job alone; a new life would overwrite it.
+-- in: seq
+INSERT INTO attempt (
+    job_id, generation, lease, nonce, number, worker, outcome, started, finished, error
+)
+SELECT id, generation, lease, nonce, attempt + 1, worker, state, claimed, finished, NULL
+FROM job
+WHERE seq = :seq AND state = 'succeeded'
+ON CONFLICT DO NOTHING;
+
+-- name: forget_progress
+-- in: job_id
+DELETE FROM progress WHERE job_id = :job_id;

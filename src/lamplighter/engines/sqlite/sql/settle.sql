@@ -4,7 +4,8 @@
 -- name: current
 -- in: ids
 SELECT job.id, job.seq, job.state, job.lease, job.nonce, job.cancel IS NOT NULL, job.expires,
-       job.lane, job.tenant, job.hold IS NOT NULL, job.generation, job.claimed, job.worker
+       job.lane, job.tenant, job.hold IS NOT NULL, job.generation, job.claimed, job.worker,
+       job.attempt
 FROM json_each(:ids) AS given
 CROSS JOIN job ON job.id = given.value;
 
@@ -54,7 +55,11 @@ SET state = 'waiting',
 WHERE seq = :seq AND state = 'running' AND lease = :lease AND nonce = :nonce;
 
 -- name: history
--- in: job_id, generation, lease, number, worker, outcome, started, finished, error
-INSERT INTO attempt (job_id, generation, lease, number, worker, outcome, started, finished, error)
-VALUES (:job_id, :generation, :lease, :number, :worker, :outcome, :started, :finished, :error)
+-- in: job_id, generation, lease, nonce, number, worker, outcome, started, finished, error
+INSERT INTO attempt (
+    job_id, generation, lease, nonce, number, worker, outcome, started, finished, error
+)
+VALUES (
+    :job_id, :generation, :lease, :nonce, :number, :worker, :outcome, :started, :finished, :error
+)
 ON CONFLICT DO NOTHING;

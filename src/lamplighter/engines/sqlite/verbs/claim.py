@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite import records
-from lamplighter.engines.sqlite.line import DUE, SEQ, Line, Turn
+from lamplighter.engines.sqlite.line import ARGS, DUE, SEQ, Line, Room, Turn
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model import stride
 from lamplighter.model.job import Claim, Delivery, Fence
@@ -28,15 +28,15 @@ def claim(tx: Transaction, request: ClaimRequest) -> Claimed:
         _make_last(tx, claims)
         return Claimed(claims, 0)
     counters: dict[str, _Counter] = {}
-    room = request.limit
+    room = Room(request.limit, request.max_bytes)
     for quotas in (True, False):
         for queue, quota in request.queues:
-            if room <= 0:
+            if room.jobs <= 0:
                 break
             counter = counters.get(queue)
             if counter is None:
-                counter = counters[queue] = _Counter(tx, request, queue)
-            room -= counter.hand_out(min(quota, room) if quotas else room)
+                counter = counters[queue] = _Counter(tx, request, queue, room)
+            counter.hand_out(quota if quotas else room.jobs)
     claims = _write(tx, request, list(counters.values()))
     return Claimed(claims, _poll_after(tx, request))
 
@@ -44,22 +44,23 @@ def claim(tx: Transaction, request: ClaimRequest) -> Claimed:
 class _Counter:
     """Where one queue's jobs are handed out."""
 
-    def __init__(self, tx: Transaction, request: ClaimRequest, queue: str) -> None:
+    def __init__(self, tx: Transaction, request: ClaimRequest, queue: str, room: Room) -> None:
         self._tx = tx
+        self._room = room
         self.queue = queue
         row = tx.one(SQL["queue"], queue)
         self.handouts: int = row[0] if row else 0
         self._before = tx.now - (row[1] if row else 0)
         self._may_starve = True
         asked = tx.catalog.asked(request, queue)
-        self.lines = [Line(tx, band, request.limit) for band in asked.bands]
+        self.lines = [Line(tx, band, room) for band in asked.bands]
         self.taken: list[tuple[int, Row, int]] = []
         """What was handed out: number, job row, lane."""
 
-    def hand_out(self, room: int) -> int:
-        """Take up to ``room`` jobs; gives how many there were."""
-        before = len(self.taken)
-        while len(self.taken) - before < room:
+    def hand_out(self, quota: int) -> None:
+        """Take up to ``quota`` jobs, while there is room."""
+        end = len(self.taken) + min(quota, self._room.jobs)
+        while len(self.taken) < end and self._room.jobs > 0:
             number = self.handouts + 1
             found = self._starved(number) or self._first_in_line()
             if found is None:
@@ -68,7 +69,7 @@ class _Counter:
             job = line.take(turn, out_of_turn=out_of_turn)
             self.taken.append((number, job, turn.lane))
             self.handouts = number
-        return len(self.taken) - before
+            self._room.take(len(job[ARGS]))
 
     def _starved(self, number: int) -> tuple[Line, Turn, bool] | None:
         """Give who has waited longest, if this hand-out is theirs and it was too long."""

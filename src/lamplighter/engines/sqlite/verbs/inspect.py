@@ -10,12 +10,14 @@ from lamplighter.engines.sqlite.filters import matcher, statuses_of
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model.errors import InvalidInput
 from lamplighter.model.job import Attempt, JobRecord, JobState, Level
+from lamplighter.model.journal import Piece
 from lamplighter.model.names import shown
 from lamplighter.port.values import (
     COUNT_LIMIT,
     DeadGroup,
     JobFilter,
     JobPage,
+    LogPiece,
     QueueInfo,
     TenantInfo,
     TypeRow,
@@ -32,6 +34,7 @@ SUSPECT_MS = 15_000
 DEAD_MS = 30_000
 _TENANT_LIMIT = 1_000
 _LAST = 9_000_000_000_000_000
+_BEFORE_ALL = (-1, -1)
 
 
 def job(tx: Transaction, job_id: str) -> JobRecord | None:
@@ -190,8 +193,16 @@ def _health(silent_ms: int) -> str:
 
 
 def attempts(tx: Transaction, job_id: str) -> list[Attempt]:
-    """Give failed attempts."""
+    """Give what is kept of past attempts, and the present one."""
     return [records.attempt_of(row) for row in tx.all(SQL["attempts"], job_id)]
+
+
+def logs(
+    tx: Transaction, job_id: str, tenant: str | None, after: tuple[int, int] | None, limit: int
+) -> list[LogPiece]:
+    """Give pieces of a job's log behind a place."""
+    rows = tx.all(SQL["logs"], job_id, tenant, *(after or _BEFORE_ALL), limit)
+    return [LogPiece(lease, Piece(number, data)) for lease, number, data in rows]
 
 
 def dead_groups(tx: Transaction, which: JobFilter) -> list[DeadGroup]:

@@ -12,7 +12,7 @@ from lamplighter.port.values import ChangeAnswer, Changed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lamplighter.engines.sqlite.transaction import Transaction
+    from lamplighter.engines.sqlite.transaction import Row, Transaction
 
 SQL = load("purge")
 
@@ -36,7 +36,9 @@ def purge(tx: Transaction, ids: Sequence[str], by: str, reason: str) -> list[Cha
     ]
 
 
-def remove(tx: Transaction, jobs: list[tuple[int, str]]) -> None:
-    """Delete jobs, given as (seq, id), with their history."""
+def remove(tx: Transaction, jobs: Sequence[Row]) -> None:
+    """Delete jobs, given as (seq, id), with their history, logs and progress."""
     tx.many(SQL["job"], [(seq,) for seq, _ in jobs])
-    tx.many(SQL["history"], [(job_id,) for _, job_id in jobs])
+    ids = [(job_id,) for _, job_id in jobs]
+    for kept in ("history", "log", "progress"):
+        tx.many(SQL[kept], ids)

@@ -35,6 +35,9 @@ def replay(tx: Transaction, ids: Sequence[str], by: str, reason: str) -> list[Ch
 
 def run_again(tx: Transaction, job: Current, back: list[tuple[int, str, int, int]]) -> None:
     """Begin a job's next life and note its place."""
+    if job.state is JobState.SUCCEEDED:
+        tx.run(SQL["keep_success"], job.seq)
     tx.run(SQL["replay"], tx.now, job.seq)
+    tx.run(SQL["forget_progress"], job.id)
     job.state, job.due, job.held, job.cancelling = JobState.WAITING, tx.now, False, False
     back.append((job.lane, job.tenant, job.due, job.seq))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite import records, turns
 from lamplighter.engines.sqlite.statements import load
+from lamplighter.engines.sqlite.verbs import record
 from lamplighter.model.job import JobState
 from lamplighter.port.values import SettleAnswer, Settled
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 SQL = load("settle")
 _RUNNING = JobState.RUNNING.value
+_CANCELLED = JobState.CANCELLED.value
 
 
 def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Settled]:
@@ -39,6 +41,8 @@ def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Settled]:
             fence = settlement.fence
             settled[settlement.id] = (fence.lease, fence.nonce, following.state)
             answer = Settled(settlement.id, SettleAnswer.DONE, following.state)
+            if settlement.journal is not None:
+                record.keep(tx, settlement.id, fence.lease, settlement.journal)
         answers.append(answer)
     pages.write()
     return answers
@@ -97,20 +101,8 @@ class _Pages:
         else:
             reason = None if following.reason is None else records.clean(following.reason)
             self._ended.append((following.state.value, now, reason, *counters, *guard))
-        if settlement.history:
-            self._history.append(
-                (
-                    settlement.id,
-                    row[10],
-                    fence.lease,
-                    following.attempt,
-                    row[12],
-                    settlement.outcome,
-                    row[11],
-                    now,
-                    error,
-                ),
-            )
+        if settlement.history or following.state is not JobState.WAITING:
+            self._history.append(_attempt(settlement, row, following, error, now))
 
     def write(self) -> None:
         tx = self._tx
@@ -124,3 +116,16 @@ class _Pages:
                 tx.many(SQL[name], rows)
         if self._places:
             turns.place(tx, self._places)
+
+
+def _attempt(settlement: Settlement, row: Row, following: Next, error: str | None, now: int) -> Row:
+    """Build a row of history for an attempt that failed or ended its job."""
+    outcome = settlement.outcome
+    if following.state is JobState.CANCELLED and not settlement.history:
+        outcome = _CANCELLED  # it was given back, but nobody will take it again
+    lease, nonce = settlement.fence.lease, settlement.fence.nonce
+    number = row[13] + 1
+    generation, started, worker = row[10], row[11], row[12]
+    return (
+        settlement.id, generation, lease, nonce, number, worker, outcome, started, now, error,
+    )  # fmt: skip
