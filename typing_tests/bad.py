@@ -43,6 +43,7 @@ def wrong_type_options() -> None:
     app.job(delivery="exactly_once")  # pyright: ignore[reportArgumentType]
     app.job(retries=5)  # pyright: ignore[reportCallIssue]
     app.job(retry=5)  # pyright: ignore[reportArgumentType]
+    app.job(secrets=5)  # pyright: ignore[reportArgumentType]
     Retry(delays=60)  # pyright: ignore[reportArgumentType]
 
 

@@ -39,7 +39,7 @@ async def charge(ctx: Context, order_id: str, cents: int) -> str:
     return ctx.effect_key("charge")
 
 
-@app.job(priority="low", delivery="at_most_once", name="mail")
+@app.job(priority="low", delivery="at_most_once", name="mail", secrets=["to"])
 def send_mail(ctx: Context, to: str, *, subject: str = "") -> None:
     ctx.raise_if_cancelled()
 

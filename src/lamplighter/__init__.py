@@ -2,7 +2,7 @@
 
 from lamplighter.app import App
 from lamplighter.config import Settings
-from lamplighter.context import CancelRequested, Context
+from lamplighter.context import CancelRequested, Context, TimedOut
 from lamplighter.handle import Handle
 from lamplighter.hooks import JobReport
 from lamplighter.job import Call, Job
@@ -19,6 +19,7 @@ from lamplighter.model.errors import (
     UnknownJob,
     WrongState,
 )
+from lamplighter.model.isolation import Limits
 from lamplighter.model.job import Claim, JobRecord, Status
 from lamplighter.model.outcome import Outcome, Reject, Snooze
 from lamplighter.model.retry import Retry
@@ -40,6 +41,7 @@ __all__ = [
     "JobReport",
     "KeyConflict",
     "LamplighterError",
+    "Limits",
     "Middleware",
     "Outcome",
     "QueueSettings",
@@ -52,6 +54,7 @@ __all__ = [
     "Status",
     "StoreError",
     "TenantSettings",
+    "TimedOut",
     "TypeSettings",
     "UnknownJob",
     "WrongState",

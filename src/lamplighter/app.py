@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
@@ -33,6 +32,7 @@ from lamplighter.middleware import Middleware
 from lamplighter.middleware import check as checked_middleware
 from lamplighter.model.errors import InvalidArguments, InvalidHandler
 from lamplighter.model.ids import check_id
+from lamplighter.model.isolation import Isolation
 from lamplighter.model.job import Delivery, Level
 from lamplighter.model.names import DEFAULT_QUEUE, check_name, shown
 from lamplighter.options import SubmitOptions, TypeOptions
@@ -131,16 +131,20 @@ class App:
         /,
         *,
         no_retry_codes: Collection[int] = (),
-        env: Mapping[str, str] | None = None,
-        cwd: str | Path | None = None,
         **options: Unpack[TypeOptions],
     ) -> Job[..., str]:
         """Make a program a job: ``app.command("backup", ["pg_dump", "shop"], timeout=600)``.
 
         What is submitted by name is given to it as one JSON object on stdin. Code 0 is success,
         with the output as result; ``no_retry_codes`` end the job, others are failed attempts.
+        ``env`` and ``cwd`` are those of the command.
         """
-        command = Command.checked(argv, no_retry_codes=no_retry_codes, env=env, cwd=cwd)
+        command = Command.checked(
+            argv,
+            no_retry_codes=no_retry_codes,
+            env=options.pop("env", None),
+            cwd=options.pop("cwd", None),
+        )
         given = _type_options({**options, "name": name})
         return make_job(self._client, self.registry.add(CommandType(command, **given)))
 
@@ -203,20 +207,26 @@ class App:
         checked = option.read(options)
         client = self._client
         if not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            # Not quoted: which of them are secret can only be said of arguments with names.
+            kind = arguments.__class__.__name__
             raise InvalidArguments(
-                f"the arguments {shown(arguments)} are not given by name",
+                f"the arguments of {shown(type)} are a {kind}, so they are not given by name",
                 hint='give a dict, as in {"order_id": "o-1"}',
-                value=arguments,
             )
         if type in client.registry:
             known = client.registry.get(type)
             args = known.bind((), arguments)
-            checked = checked.over(queue=known.queue, level=known.level, delivery=known.delivery)
+            checked = checked.over(
+                queue=known.queue,
+                level=known.level,
+                delivery=known.delivery,
+                secrets=known.secrets,
+            )
         else:
             check_name("job type", type)
-            args = payload.encode(dict(arguments))
-            payload.check_size(len(args), checked.metadata_size)
+            # Asked first: what is wrong with a secret argument must be said without quoting it.
             checked = await client.published(type, checked)
+            args = payload.encode(dict(arguments), secrets=checked.extras.secrets)
         return await submit_one(client, Call[object](client.new_job(type, args, checked)))
 
     async def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
@@ -300,13 +310,16 @@ def _added(hooks: list[Hook], hook: HookT) -> HookT:
 
 
 def _job_type(function: Callable[..., Any], options: Mapping[str, object]) -> JobType:
-    return JobType(function, **_type_options(options))
+    made = JobType(function, **_type_options(options))
+    made.check_secrets()
+    return made
 
 
 def _type_options(options: Mapping[str, object]) -> dict[str, Any]:
     option.check_known(options, TypeOptions.__annotations__, "a job type")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    timeout = given.get("timeout")
+    timeout, stalled_after = given.get("timeout"), given.get("stalled_after")
+    isolation = Isolation.of(given.get("isolation", Isolation.SHARED))
     return {
         "name": given.get("name"),
         "queue": given.get("queue", DEFAULT_QUEUE),
@@ -314,4 +327,10 @@ def _type_options(options: Mapping[str, object]) -> dict[str, Any]:
         "retry": given.get("retry"),
         "timeout": None if timeout is None else option.positive_seconds("timeout", timeout),
         "delivery": option.delivery(given.get("delivery", Delivery.AT_LEAST_ONCE)),
+        "stalled_after": None
+        if stalled_after is None
+        else option.positive_seconds("stalled_after", stalled_after),
+        "secrets": option.secrets(given.get("secrets", ())),
+        "isolation": isolation,
+        "surroundings": option.surroundings(isolation, given),
     }

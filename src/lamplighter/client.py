@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from lamplighter import config, payload, runtime
 from lamplighter.connection import Connections
@@ -23,7 +23,7 @@ from lamplighter.model.names import DEFAULT_QUEUE, PAYLOAD_LIMIT, shown
 from lamplighter.observability import events
 from lamplighter.options import Options
 from lamplighter.port.store import FINISHED_TOPIC, Engine, JobStore, queue_topic
-from lamplighter.port.values import ChangeAnswer, Changed, SubmitAnswer, Submitted
+from lamplighter.port.values import ChangeAnswer, Changed, SubmitAnswer, Submitted, TypeRow
 from lamplighter.portal import Portal
 from lamplighter.registry import Registry
 
@@ -108,6 +108,7 @@ class Client:
             queue=row.queue,
             level=Level.of(row.options.get("priority", "normal")),
             delivery=Delivery(str(row.options.get("delivery", Delivery.AT_LEAST_ONCE))),
+            secrets=_secrets(versions),
         )
 
     def _sped_up(self, run_at_ms: int, now: int) -> int:
@@ -226,6 +227,16 @@ def unknown(job_id: str) -> UnknownJob:
         "time set by keep_finished and keep_dead",
         value=job_id,
     )
+
+
+def _secrets(versions: Sequence[TypeRow]) -> tuple[str, ...]:
+    """Give the secret arguments of all versions of a type: any of them may run the job."""
+    names: set[str] = set()
+    for row in versions:
+        listed = row.options.get("secrets")
+        if isinstance(listed, (list, tuple)):
+            names.update(map(str, cast("Sequence[object]", listed)))
+    return tuple(sorted(names))
 
 
 def _key(name: str, args: bytes, options: Options) -> IdempotencyKey:

@@ -7,6 +7,7 @@ itself is killed too, so that nothing of a job outlives its run.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import ctypes
 import os
@@ -22,10 +23,8 @@ from typing import IO, Any, cast
 from lamplighter import payload, runtime
 from lamplighter.context import CancelRequested, Context
 from lamplighter.model.errors import InvalidOption
-from lamplighter.model.job import Delivery, Level
 from lamplighter.model.names import shown
 from lamplighter.model.outcome import Reject
-from lamplighter.model.retry import Retry
 from lamplighter.registry import JobType
 
 LOOK = 0.1
@@ -99,8 +98,8 @@ class Command:
         process = self._start(ctx)
         _alive.add(process)
         try:
-            watched = _Watched(process, _written(payload))
-            stopped = watched.watch(ctx)
+            watched = _Watched(process, _written(payload), ctx)
+            stopped = watched.watch()
         finally:
             _end(process)
         if stopped:
@@ -150,21 +149,9 @@ class CommandType(JobType):
         command: Command,
         *,
         name: str,
-        queue: str,
-        level: Level,
-        retry: Retry | None,
-        timeout: float | None,
-        delivery: Delivery,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            command.run,
-            name=name,
-            queue=queue,
-            level=level,
-            retry=retry,
-            timeout=timeout,
-            delivery=delivery,
-        )
+        super().__init__(command.run, name=name, **options)
         self.signature = replace(self.signature, text=f"{name}(**payload)", positional=())
         self._positional = ()
         self.schema = '{"type": "object"}'
@@ -173,12 +160,13 @@ class CommandType(JobType):
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bytes:
         """Write the payload; every name is fine, but nothing goes by position."""
         if args:
-            self._misfit(f"{len(args)} arguments by position were given", args)
-        return payload.encode(dict(kwargs))
+            given = len(args) if self.secrets else args
+            self._misfit(f"{len(args)} arguments by position were given", given)
+        return payload.encode(dict(kwargs), secrets=self.secrets)
 
     def decode(self, written: bytes) -> dict[str, object]:
         """Give the payload as the handler's one parameter."""
-        return {"payload": payload.object_in(written)}
+        return {"payload": payload.object_in(written, secret=bool(self.secrets))}
 
 
 def kill_all() -> None:
@@ -188,14 +176,23 @@ def kill_all() -> None:
 
 
 class _Output:
-    """The beginning and the end of what a command wrote."""
+    """What a command wrote: all of it goes to the log, its beginning and its end are kept here."""
 
-    def __init__(self) -> None:
+    def __init__(self, ctx: Context, level: str) -> None:
+        self._ctx = ctx
+        self._level = level
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._line = ""
         self._head = bytearray()
         self._tail = bytearray()
         self._cut = 0
 
     def add(self, data: bytes) -> None:
+        *lines, self._line = (self._line + self._decoder.decode(data, final=not data)).split("\n")
+        if self._line and (not data or len(self._line) > _PIECE):
+            lines, self._line = [*lines, self._line], ""
+        if lines:
+            self._ctx.log("\n".join(lines), level=self._level)
         room = HEAD - len(self._head)
         self._head += data[:room]
         self._tail += data[room:] if room > 0 else data
@@ -213,9 +210,10 @@ class _Output:
 class _Watched:
     """A running command, its three pipes, and the wish that it may end."""
 
-    def __init__(self, process: subprocess.Popen[bytes], data: bytes) -> None:
-        self.stdout = _Output()
-        self.stderr = _Output()
+    def __init__(self, process: subprocess.Popen[bytes], data: bytes, ctx: Context) -> None:
+        self.stdout = _Output(ctx, "out")
+        self.stderr = _Output(ctx, "err")
+        self._ctx = ctx
         self._process = process
         self._data = memoryview(data)
         self._selector = selectors.DefaultSelector()
@@ -230,12 +228,12 @@ class _Watched:
             event = selectors.EVENT_WRITE if output is None else selectors.EVENT_READ
             self._selector.register(pipe, event, output)
 
-    def watch(self, ctx: Context) -> bool:
+    def watch(self) -> bool:
         """Wait for the end; True: it was told to come to it."""
         stop_at: float | None = None
         with self._selector:
             while True:
-                if stop_at is None and ctx.cancel_requested:
+                if stop_at is None and self._ctx.cancel_requested:
                     _signal(self._process, signal.SIGTERM)
                     stop_at = runtime.monotonic() + PATIENCE
                 if self._has_ended() and (stop_at is None or not self._reading):

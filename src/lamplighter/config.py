@@ -46,6 +46,17 @@ class Settings:
     """Child processes of a worker; 0 means the number of cores, at most 4."""
     slots: int = 50
     """Jobs one child runs at once."""
+    child_mb: int = 0
+    """Megabytes of memory after which a child is replaced by a fresh one; 0 means never."""
+    children_most: int = 0
+    """Child processes a busy worker may grow to; 0 means that their number stays as it is."""
+    process_slots: int = 0
+    """Jobs that one child runs in processes of their own at once; 0 means twice the cores, at
+    least 4 and at most `slots`."""
+    recycle_jobs: int = 1000
+    """Jobs after which such a process is replaced by a fresh one."""
+    recycle_mb: int = 1024
+    """Megabytes of memory after which such a process is replaced by a fresh one."""
     beat: float = 5.0
     """Time between two signs of life of a worker."""
     keep_finished: float = 7 * 86_400.0
@@ -71,6 +82,11 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "hard_after": (0.1, 86_400.0),
     "children": (0, 256),
     "slots": (1, 10_000),
+    "child_mb": (0, 1 << 20),
+    "children_most": (0, 256),
+    "process_slots": (0, 10_000),
+    "recycle_jobs": (1, 10**9),
+    "recycle_mb": (16, 1 << 20),
     "beat": (0.1, 10.0),
     "keep_finished": (900.0, 3650 * 86_400.0),
     "keep_finished_count": (0, 10**12),

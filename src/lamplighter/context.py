@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from threading import Event
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
+from lamplighter.model.errors import InvalidOption
 from lamplighter.model.job import Claim, Extras, Fence, Job, Level
-from lamplighter.model.names import DEFAULT_QUEUE, DEFAULT_TENANT, check_name
+from lamplighter.model.names import DEFAULT_QUEUE, DEFAULT_TENANT, check_name, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +26,15 @@ class CancelRequested(BaseException):
     """
 
 
+class TimedOut(CancelRequested, CancelledError):
+    """This run should come to an end because its time is over.
+
+    Raised where an ``async def`` handler waits, inside of a plain function that runs in a process
+    of its own, and by ``Context.raise_if_cancelled``. It is a cancellation, too: what cleans up
+    after those cleans up after this.
+    """
+
+
 class Flag(Protocol):
     """A switch that somebody else turns on; ``threading.Event`` is one."""
 
@@ -31,20 +43,40 @@ class Flag(Protocol):
         ...
 
 
+class Control(Protocol):
+    """The worker's side of a run."""
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the run should end because its time is over."""
+        ...
+
+    def write(self, level: str, text: str) -> None:
+        """Take in text for the run's log."""
+        ...
+
+    def progress(self, done: float, total: float | None, note: str) -> None:
+        """Take in how far the run has come."""
+        ...
+
+
 class Context:
     """The job a handler runs. It is the handler's first parameter when it wants one."""
 
-    __slots__ = ("_cancelled", "_fence", "_job")
+    __slots__ = ("_cancelled", "_control", "_fence", "_job")
 
-    def __init__(self, job: Job, fence: Fence, cancelled: Flag) -> None:
+    def __init__(
+        self, job: Job, fence: Fence, cancelled: Flag, control: Control | None = None
+    ) -> None:
         self._job = job
         self._fence = fence
         self._cancelled = cancelled
+        self._control = control
 
     @classmethod
-    def of(cls, claim: Claim, cancelled: Flag) -> Context:
+    def of(cls, claim: Claim, cancelled: Flag, control: Control | None = None) -> Context:
         """Build the context of a claim; ``cancelled`` turns on when the run should end."""
-        return cls(claim.job, claim.fence, cancelled)
+        return cls(claim.job, claim.fence, cancelled, control)
 
     @classmethod
     def sample(
@@ -143,10 +175,57 @@ class Context:
     def raise_if_cancelled(self) -> None:
         """Stop here if this run should end; long handlers in threads call it now and then."""
         if self._cancelled.is_set():
+            if self._control is not None and self._control.timed_out:
+                raise TimedOut(self._job.id)
             raise CancelRequested(self._job.id)
+
+    def log(self, text: str, *, level: str = "info") -> None:
+        """Write into this attempt's log, from any thread.
+
+        Not needed for what the handler itself prints or logs, which is kept anyway; threads that
+        it starts are not known to be its own.
+        """
+        if self._control is not None:
+            self._control.write(level, text if text.endswith("\n") else text + "\n")
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Say how far this run has come: ``ctx.progress(30, 200, "invoices")``.
+
+        Call it as often as you like, from any thread: the store hears of it about once a second.
+        With ``stalled_after`` each call starts that time anew.
+        """
+        checked = _checked_progress(done, total, note)
+        if self._control is not None:
+            self._control.progress(*checked)
 
     def __repr__(self) -> str:
         return f"<Context {self._job.type} {self._job.id} attempt {self.attempt}>"
+
+
+def _checked_progress(done: object, total: object, note: object) -> tuple[float, float | None, str]:
+    for name, value in (("done", done), ("total", total)):
+        if name == "total" and value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_finite(value):
+            raise InvalidOption(
+                f"the progress {name} is {shown(value)}, not a finite number",
+                hint="give numbers, as in ctx.progress(30, 200)",
+                value=value,
+            )
+    if not isinstance(note, str):
+        raise InvalidOption(
+            f"the note {shown(note)} is no text",
+            hint='give text, as in ctx.progress(30, 200, "invoices")',
+            value=note,
+        )
+    return cast("float", done), cast("float | None", total), note
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _instant(milliseconds: int) -> datetime:

@@ -49,7 +49,10 @@ class Prepared(Generic[P, R_co]):
         self._client = client
         self._type = job_type
         self._options = options.over(
-            queue=job_type.queue, level=job_type.level, delivery=job_type.delivery
+            queue=job_type.queue,
+            level=job_type.level,
+            delivery=job_type.delivery,
+            secrets=job_type.secrets,
         )
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R_co]:

@@ -7,10 +7,12 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Literal, NoReturn, TypedDict, cast
 
 from lamplighter import payload, runtime
 from lamplighter.model.errors import InvalidOption, InvalidPayload, InvalidTime
+from lamplighter.model.isolation import Isolation, Limits, Surroundings
 from lamplighter.model.job import NO_EXTRAS, Delivery, Extras, Level
 from lamplighter.model.names import (
     DEFAULT_TENANT,
@@ -56,6 +58,18 @@ class TypeOptions(TypedDict, total=False):
     retry: Retry | None
     timeout: float | timedelta | None
     delivery: Literal["at_least_once", "at_most_once"] | None
+    stalled_after: float | timedelta | None
+    """Seconds without a word of progress after which the handler counts as out of time."""
+    secrets: Sequence[str] | None
+    """Names of arguments whose values appear in no log, error or listing."""
+    isolation: Literal["shared", "process"] | None
+    """`process`: each job runs alone in a process of its own, and can be killed alone."""
+    limits: Limits | None
+    """What one job may use; needs isolation="process"."""
+    env: Mapping[str, str] | None
+    """Variables beside those of the worker; needs isolation="process"."""
+    cwd: str | Path | None
+    """Working folder; needs isolation="process"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +88,16 @@ class Options:
     given: bytes = b""
     """The options as given, in canonical JSON, for comparing two uses of one key."""
 
-    def over(self, *, queue: str, level: Level, delivery: Delivery) -> Options:
+    def over(
+        self, *, queue: str, level: Level, delivery: Delivery, secrets: tuple[str, ...] = ()
+    ) -> Options:
         """Fill what the submission left open with what the job type says."""
         return replace(
             self,
             queue=self.queue or queue,
             level=level if self.level is None else self.level,
             delivery=delivery,
+            extras=replace(self.extras, secrets=secrets) if secrets else self.extras,
         )
 
 
@@ -157,6 +174,61 @@ def delivery(value: object) -> Delivery:
             hint=f"use one of {', '.join(choice.value for choice in Delivery)}",
             value=value,
         ) from None
+
+
+def surroundings(isolation: Isolation, given: Mapping[str, object]) -> Surroundings:
+    """Read what the process of an isolated job is like."""
+    for name in ("limits", "env", "cwd"):
+        if name in given and isolation is not Isolation.PROCESS:
+            raise InvalidOption(
+                f"{name} was given for handlers that share their process with others",
+                hint='add isolation="process", or leave it out',
+                value=given[name],
+            )
+    limits = given.get("limits", Limits())
+    if not isinstance(limits, Limits):
+        raise InvalidOption(
+            f"limits is {shown(limits)}",
+            hint="give what a job may use, as in limits=Limits(memory_mb=512)",
+            value=limits,
+        )
+    cwd = given.get("cwd")
+    if cwd is not None and not isinstance(cwd, (str, Path)):
+        raise InvalidOption(
+            f"cwd is {shown(cwd)}", hint='give a folder, as in cwd="/var/work"', value=cwd
+        )
+    return Surroundings(
+        limits=limits,
+        env=tuple(sorted(environment(given.get("env", {})).items())),
+        cwd=None if cwd is None else str(cwd),
+    )
+
+
+def environment(value: object) -> dict[str, str]:
+    """Check variables as users write them."""
+    given = cast("dict[str, str]", value)
+    if not isinstance(value, Mapping) or not all(map(_is_word, [*given, *given.values()])):
+        raise InvalidOption(
+            "env has a name or value that is not text",
+            hint='give names and values as text, as in env={"PGHOST": "db"}',
+            value=given,
+        )
+    return dict(given)
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def secrets(value: object) -> tuple[str, ...]:
+    """Check the names of secret arguments."""
+    if isinstance(value, str) or not isinstance(value, Collection):
+        raise InvalidOption(
+            f"secrets is {shown(value)}, not a list of names",
+            hint='give the names of arguments, as in secrets=["card_number"]',
+            value=value,
+        )
+    return tuple(check_name("argument", name) for name in cast("Collection[object]", value))
 
 
 def _seconds(what: str, value: object) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import Any, NoReturn, cast
@@ -23,7 +23,7 @@ DEPTH_LIMIT = 64
 
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 _NUL = b"\\u0000"
-_WHERE = re.compile(r" - at `(?P<key>key in )?\$(?P<path>.*)`$")
+_WHERE = re.compile(r" - at `(?P<key>key in )?\$(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+)\]")
 
 _AT_THE_ROOT = {
@@ -43,8 +43,16 @@ class DoesNotFit(InvalidArguments):
 # ── out of Python ────────────────────────────────────────────────────────────────────────────
 
 
-def encode(values: Mapping[str, object], root: str = "arguments") -> bytes:
-    """Write named values as one JSON object, or say which of them JSON cannot hold."""
+def encode(
+    values: Mapping[str, object], root: str = "arguments", secrets: Collection[str] = ()
+) -> bytes:
+    """Write named values as one JSON object, or say which of them JSON cannot hold.
+
+    What is wrong with one of the ``secrets`` is said without quoting it.
+    """
+    for name in secrets:
+        if name in values:
+            _check_secret(name, values[name], root)
     try:
         written = _encoder.encode(values)
     except Exception:  # noqa: BLE001 - dumping a model runs foreign code
@@ -54,6 +62,18 @@ def encode(values: Mapping[str, object], root: str = "arguments") -> bytes:
         # The order of a set differs between processes; equal arguments must be equal bytes.
         written = _ordered.encode(values)
     return written
+
+
+def _check_secret(name: str, value: object, root: str) -> None:
+    try:
+        encode({name: value}, root)
+        return
+    except InvalidPayload as error:
+        remedy = error.hint
+    # Raised out here, so that the error does not bring along the one that quotes the value.
+    raise InvalidPayload(
+        f"{root}.{name}: its value, which is secret, cannot be written as JSON", hint=remedy
+    )
 
 
 def encode_value(value: object, root: str) -> bytes:
@@ -224,33 +244,46 @@ def is_model(kind: object) -> bool:
     return hasattr(kind, "model_validate") and hasattr(kind, "model_dump")
 
 
-def object_in(written: bytes) -> dict[str, object]:
-    """Read a JSON object as plain data, or raise NotJson."""
+def object_in(written: bytes, *, secret: bool = False) -> dict[str, object]:
+    """Read a JSON object as plain data, or raise NotJson; what is ``secret`` is not quoted."""
+    what = "the stored arguments" if secret else f"the stored arguments {_shown(written)}"
+    quoted = None if secret else written
     try:
         value = plain(written)
     except (ValueError, RecursionError) as error:
         raise NotJson(
-            f"the stored arguments {_shown(written)} are not JSON: {error}",
+            f"{what} are not JSON: {error}",
             hint="submit through a client, or store a JSON object of the arguments by name",
-            value=written,
+            value=quoted,
         ) from error
     if not isinstance(value, dict):
         raise NotJson(
-            f"the stored arguments {_shown(written)} are not a JSON object",
+            f"{what} are not a JSON object",
             hint='store the arguments by name, as in {"order_id": "o-1"}',
-            value=written,
+            value=quoted,
         )
     return cast("dict[str, object]", value)
 
 
-def explain_misfit(error: Exception, written: bytes, root: str) -> tuple[str, object]:
-    """Say where and with which value data does not fit its type, for an error message."""
+def explain_misfit(
+    error: Exception, written: bytes, root: str, secrets: Collection[str] = ()
+) -> tuple[str, object]:
+    """Say where and with which value data does not fit its type, for an error message.
+
+    Of what lies below one of the ``secrets`` only that name is told. Where there are some, errors
+    of foreign code that name no place are told by their kind, because they may quote anything.
+    """
     text = str(error)
     found = _WHERE.search(text)
     if found is None:
+        if secrets and not text.startswith(tuple(_AT_THE_ROOT)):
+            return f"{type(error).__name__} while they were read", None
         for theirs, ours in _AT_THE_ROOT.items():
             text = text.replace(theirs, ours)
         return _lower(text), None
+    first = _STEP.match(found["path"])
+    if first is not None and first["name"] in secrets:
+        return f"{root}.{first['name']}: its value, which is secret, does not fit", None
     value = _value_at(plain(written), found["path"])
     where = f"{root}{found['path']}"
     if found["key"]:

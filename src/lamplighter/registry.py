@@ -24,6 +24,7 @@ from lamplighter.model.errors import (
     InvalidPayload,
     UnknownType,
 )
+from lamplighter.model.isolation import ORDINARY, Isolation, Surroundings
 from lamplighter.model.job import Delivery, Level
 from lamplighter.model.names import DEFAULT_QUEUE, PAYLOAD_LIMIT, check_name, shown
 from lamplighter.model.retry import Retry
@@ -51,6 +52,10 @@ class JobType:
         retry: Retry | None = None,
         timeout: float | None = None,
         delivery: Delivery = Delivery.AT_LEAST_ONCE,
+        stalled_after: float | None = None,
+        secrets: tuple[str, ...] = (),
+        isolation: Isolation = Isolation.SHARED,
+        surroundings: Surroundings = ORDINARY,
     ) -> None:
         self.function = function
         self.signature = signature.read(function)
@@ -64,10 +69,17 @@ class JobType:
         self.timeout = timeout
         """Seconds a handler has; None: what the settings say."""
         self.delivery = delivery
+        self.stalled_after = stalled_after
+        """Seconds a handler may be without progress; None: as long as its timeout."""
+        self.secrets = tuple(dict.fromkeys(secrets))
+        """Names of arguments whose values are shown nowhere."""
+        self.isolation = isolation
+        self.surroundings = surroundings
+        """What the process is like in which its jobs run alone."""
         self.is_async = self.signature.is_async
         self.wants_context = self.signature.wants_context
         self.needs = self.signature.needs
-        self.schema = self.signature.schema
+        self.schema = signature.with_secrets(self.signature.schema, self.secrets)
         self.hash = self._hash()
         self._positional = self.signature.positional
         self._arguments: msgspec.json.Decoder[msgspec.Struct] = msgspec.json.Decoder(
@@ -83,7 +95,8 @@ class JobType:
         """Write the arguments of a call as JSON by name, or say why the handler refuses them."""
         given: dict[str, object] = dict(zip(self._positional, args, strict=False))
         if len(args) > len(self._positional):
-            self._misfit(f"{len(args)} arguments by position were given", args)
+            value = len(args) if self.secrets else args
+            self._misfit(f"{len(args)} arguments by position were given", value)
         if kwargs:
             for name in kwargs:
                 if name in given:
@@ -91,13 +104,29 @@ class JobType:
                 if name in self.needs:
                     self._misfit(f"`{name}` is filled in by the worker", name)
             given.update(kwargs)
-        written = payload.encode(given)
+        written = payload.encode(given, secrets=self.secrets)
+        misfit = None
         try:
             self._arguments.decode(written)
         except Exception as error:  # noqa: BLE001 - models validate with foreign code
-            cause, value = payload.explain_misfit(error, written, "arguments")
-            self._misfit(cause, value)
+            misfit = payload.explain_misfit(error, written, "arguments", self.secrets)
+        if misfit is not None:
+            # Raised out here, so that it does not bring along the error that quotes the value.
+            self._misfit(*misfit)
         return written
+
+    def check_secrets(self) -> None:
+        """Refuse secrets that are no arguments: a mistyped one would hide nothing."""
+        known = self.signature.arguments.__struct_fields__
+        for name in self.secrets:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                guess = f"did you mean `{near[0]}`? " if near else ""
+                raise InvalidOption(
+                    f"the secret {shown(name)} is no argument of `{self.name}`",
+                    hint=f"{guess}its arguments: {', '.join(known) or 'none'}",
+                    value=name,
+                )
 
     def _misfit(self, cause: str, value: object) -> NoReturn:
         raise InvalidArguments(
@@ -116,15 +145,16 @@ class JobType:
         """
         try:
             return msgspec.structs.asdict(self._arguments.decode(written))
-        except Exception as error:
-            payload.object_in(written)
-            cause, value = payload.explain_misfit(error, written, "arguments")
-            raise DoesNotFit(
-                f"the stored arguments do not fit `{self.name}`: {cause}",
-                hint=f"this worker's handler is {self.signature.text}; deploy the version that "
-                "fits, or submit the job again",
-                value=value,
-            ) from error
+        except Exception as error:  # noqa: BLE001 - models validate with foreign code
+            reason = None if self.secrets else error
+            payload.object_in(written, secret=bool(self.secrets))
+            cause, value = payload.explain_misfit(error, written, "arguments", self.secrets)
+        raise DoesNotFit(
+            f"the stored arguments do not fit `{self.name}`: {cause}",
+            hint=f"this worker's handler is {self.signature.text}; deploy the version that "
+            "fits, or submit the job again",
+            value=value,
+        ) from reason
 
     def fill(self, values: Mapping[object, object]) -> dict[str, object]:
         """Give the parameters that are provided, by name."""
@@ -140,7 +170,8 @@ class JobType:
         try:
             written = payload.encode_value(value, "result")
         except InvalidPayload as error:
-            return None, _cut(f"the result was not kept: {error.cause}")
+            cause = "it is not JSON data" if self.secrets else error.cause
+            return None, _cut(f"the result was not kept: {cause}")
         except Exception as error:  # noqa: BLE001 - no value may make a finished job fail
             return None, _cut(f"the result was not kept: {type(error).__name__} while writing it")
         if len(written) > PAYLOAD_LIMIT:
@@ -184,6 +215,13 @@ class JobType:
         }
         if self.timeout is not None:
             options["timeout"] = self.timeout
+        if self.stalled_after is not None:
+            options["stalled_after"] = self.stalled_after
+        if self.secrets:
+            options["secrets"] = list(self.secrets)
+        if self.isolation is not Isolation.SHARED:
+            options["isolation"] = self.isolation.value
+            options.update(self.surroundings.limits.given())
         if self.own_retry is not None:
             function = self.own_retry.function
             options["retry"] = (

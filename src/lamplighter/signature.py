@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, cast, get_type_hints
@@ -229,6 +229,17 @@ def _schema(function: Callable[..., object], struct: type[msgspec.Struct]) -> st
     if definitions:
         root["$defs"] = definitions
     return json.dumps(root, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def with_secrets(schema: str, secrets: Collection[str]) -> str:
+    """Mark secret arguments in a schema: they may be given, and are not to be shown."""
+    if not secrets:
+        return schema
+    marked = cast("dict[str, Any]", json.loads(schema))
+    for name, described in cast("dict[str, Any]", marked.get("properties", {})).items():
+        if name in secrets:
+            described["writeOnly"] = True
+    return json.dumps(marked, sort_keys=True, ensure_ascii=False)
 
 
 def _model_schema(kind: type) -> dict[str, object]:
