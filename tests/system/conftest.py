@@ -32,6 +32,7 @@ class Worker:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.events: list[tuple[str, dict]] = []
+        self.printed: list[str] = []
         self.errors = ""
         self._readers = [
             asyncio.ensure_future(self._read_events()),
@@ -69,8 +70,11 @@ class Worker:
 
     async def _read_events(self) -> None:
         async for line in self.process.stdout:
-            name, fields = json.loads(line)
-            self.events.append((name, fields))
+            if line.startswith(b'["'):
+                self.events.append(tuple(json.loads(line)))
+            else:
+                # Handlers print, and what they print still comes here.
+                self.printed.append(line.decode())
 
     async def _read_errors(self) -> None:
         self.errors = (await self.process.stderr.read()).decode()

@@ -1,12 +1,14 @@
 """Handlers for the system tests. Each tells its runs by appending a line to the file RUN_LOG."""
 
 import asyncio
+import logging
 import os
+import signal
 import sys
 import time
 from pathlib import Path
 
-from lamplighter import App, Context, Reject, Retry, Snooze
+from lamplighter import App, Context, Reject, Retry, Snooze, TimedOut
 
 app = App()
 
@@ -70,6 +72,69 @@ async def wait(ctx: Context) -> str:
         raise
     note(ctx, "end")
     return "released"
+
+
+@app.job(retry=Retry(max_attempts=1))
+async def see_timeout(ctx: Context) -> None:
+    try:
+        await asyncio.sleep(60)
+    except TimedOut:
+        note(ctx, "TimedOut")
+        raise
+
+
+@app.job(retry=Retry(max_attempts=1), stalled_after=0.5)
+async def crawl(ctx: Context, steps: int) -> None:
+    for step in range(steps):
+        ctx.progress(step, steps, f"step {step}")
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(60)
+
+
+@app.job
+def deaf_for_ever(ctx: Context) -> None:
+    time.sleep(600)
+
+
+@app.job(isolation="process")
+def alone(ctx: Context, what: str) -> int:
+    note(ctx, "start")
+    print("about to", what)
+    logging.getLogger("tests").warning("still about to %s", what)
+    ctx.progress(1, 2, what)
+    if what == "exit":
+        os._exit(3)
+    if what == "crash":
+        os.abort()
+    while what == "wait" and not released():
+        time.sleep(0.02)
+    return os.getpid()
+
+
+@app.job
+async def chat(ctx: Context, secret: str = "") -> None:
+    print("one")
+    logging.getLogger("tests").info("two %s", secret)
+    ctx.progress(1, 2, "half")
+    note(ctx, "start")
+    while not released():  # noqa: ASYNC110 - the file is made by another process
+        await asyncio.sleep(0.02)
+    print("three")
+
+
+@app.job(secrets=["card"], retry=Retry(max_attempts=1))
+async def charge(card: str) -> None:
+    print("charging", card)
+    raise ValueError(f"{card} was refused")
+
+
+@app.job
+async def kill_its_process(ctx: Context) -> None:
+    note(ctx, "start")
+    # Neighbours have started by then.
+    while len(Path(os.environ["RUN_LOG"]).read_text().splitlines()) < 4:  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    os.kill(os.getpid(), signal.SIGSEGV)
 
 
 @app.job

@@ -28,7 +28,8 @@ async def test_a_killed_childs_jobs_run_again_in_another(world):
     assert again[2] != first[2]
     assert record.state is JobState.SUCCEEDED
     assert record.lease == 2
-    assert record.job.losses == 1
+    assert (record.job.attempt, record.job.crashes, record.job.losses) == (0, 0, 0)
+    assert record.job.suspect
 
 
 async def test_what_a_killed_child_had_not_started_is_given_back_uncharged(world):

@@ -49,24 +49,71 @@ async def test_a_handler_past_its_timeout_is_stopped(world, type):
     assert len(worker.child_pids()) == 1
 
 
-async def test_a_handler_past_its_hard_end_is_killed_and_its_neighbours_are_given_back(world):
+async def test_a_handler_past_its_hard_end_is_killed_after_its_neighbours_have_finished(world):
     worker = await world.worker(hard_after=0.3)
+    neighbour = await world.submit("wait")
+    first = await world.runs.seen(neighbour, "start")
+
+    job_id = await world.submit("deaf_for_ever", timeout=0.3)
+    retired = await worker.told("child.retired")
+    # Capacity is back while the old child still lives.
+    added = await world.ended(await world.submit("add", a=1, b=1))
+    assert worker.told_of("child.died") == []
+    world.runs.release()
+    kept = await world.ended(neighbour)
+    died = await worker.told("child.died")
+    await worker.told("job.settled", job_id=job_id, outcome="timed_out")
+    (attempt, *_) = await world.engine.inspector.attempts(job_id)
+
+    assert retired["pid"] == died["pid"] == int(first[2])
+    assert died["status"] == -signal.SIGKILL
+    assert attempt.outcome == "timed_out"
+    assert "0.3 s" in attempt.error.message
+    assert "killed" in attempt.error.message
+    assert added.worker.endswith("/c1")
+    assert kept.state is JobState.SUCCEEDED
+    assert kept.lease == 1
+
+
+async def test_neighbours_that_do_not_finish_within_the_grace_are_given_back_uncharged(world):
+    worker = await world.worker(hard_after=0.3, grace=0.3)
     neighbour = await world.submit("wait")
     await world.runs.seen(neighbour, "start")
 
     job_id = await world.submit("deaf_thread", timeout=0.3)
-    died = await worker.told("child.died")
     await world.runs.seen(neighbour, "start", count=2)
-    (attempt,) = await world.engine.inspector.attempts(job_id)
+    await worker.told("job.settled", job_id=job_id, outcome="timed_out")
     world.runs.release()
     kept = await world.ended(neighbour)
 
-    assert died["status"] == -signal.SIGKILL
-    assert attempt.outcome == "timed_out"
-    assert "0.3 s" in attempt.error.message
     assert kept.state is JobState.SUCCEEDED
-    assert kept.job.losses == 0
-    assert kept.job.attempt == 0
+    assert (kept.job.attempt, kept.job.crashes, kept.job.losses) == (0, 0, 0)
+    assert not kept.job.suspect
+
+
+async def test_a_handler_sees_that_its_time_is_over(world):
+    await world.worker()
+
+    job_id = await world.submit("see_timeout", timeout=0.2)
+    await world.runs.seen(job_id, "TimedOut")
+
+
+async def test_a_reload_reads_the_program_anew_and_loses_nothing(world):
+    worker = await world.worker(children=2)
+    await worker.told("child.started", count=2)
+    running = await world.submit("wait")
+    await world.runs.seen(running, "start")
+
+    worker.signal(signal.SIGHUP)
+    await worker.told("child.started", count=4)
+    await worker.told("child.retired", count=2)
+    later = await world.ended(await world.submit("add", a=1, b=1))
+    world.runs.release()
+    record = await world.ended(running)
+
+    assert later.worker.rpartition("/")[2] in {"c2", "c3"}
+    assert (record.state, record.lease) == (JobState.SUCCEEDED, 1)
+    assert worker.told_of("child.died") == []
 
 
 async def test_sigterm_lets_running_jobs_finish_and_takes_nothing_new(world):

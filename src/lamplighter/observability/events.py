@@ -24,8 +24,12 @@ STORE_CALL = "store.call"
 STORE_ERROR = "store.error"
 WORKER_STARTED = "worker.started"
 WORKER_STOPPED = "worker.stopped"
+WORKER_SCALED = "worker.scaled"
+WORKER_RELOADED = "worker.reloaded"
 CHILD_STARTED = "child.started"
+CHILD_RETIRED = "child.retired"
 CHILD_DIED = "child.died"
+TYPE_ISOLATED = "type.isolated"
 LOOP_SILENT = "loop.silent"
 SERVICE_ERROR = "service.error"
 PRUNED = "store.pruned"
@@ -45,8 +49,12 @@ EVENTS: Mapping[str, str] = {
     STORE_ERROR: "A verb of the store raised: verb, seconds, error.",
     WORKER_STARTED: "A supervisor joined: worker, queues, children.",
     WORKER_STOPPED: "A supervisor left: worker.",
+    WORKER_SCALED: "A worker chose another number of children: worker, size, before, reason.",
+    WORKER_RELOADED: "A worker began to replace every child by a fresh one: worker, children.",
     CHILD_STARTED: "A child process started: worker, pid.",
+    CHILD_RETIRED: "A child process was told to end in peace: worker, pid, why.",
     CHILD_DIED: "A child process died: worker, pid, status, started, unstarted.",
+    TYPE_ISOLATED: "Jobs of a type run alone for a while: type, seconds, how one of them died.",
     LOOP_SILENT: "A child's loop was silent for too long: worker, seconds.",
     SERVICE_ERROR: "A step of a service raised: service, error.",
     PRUNED: "Retention removed records: jobs, keys, others.",

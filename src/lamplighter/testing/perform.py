@@ -83,7 +83,7 @@ async def _perform(
         while not ended.done():
             await asyncio.wait({ended}, timeout=LOOK)
             if not ended.done():
-                executor.stop_overdue()
+                executor.tick()
                 why = None if look is None else await look()
                 if why is not None:
                     executor.stop([run.number], why)

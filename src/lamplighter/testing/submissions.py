@@ -15,6 +15,7 @@ from lamplighter.model.errors import InvalidArguments, InvalidOption
 from lamplighter.model.job import JobRecord, Level, Status
 from lamplighter.model.names import shown
 from lamplighter.registry import Registry
+from lamplighter.secrecy import HIDDEN
 from lamplighter.testing.errors import NotSubmitted, StillSubmitted
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,7 +43,11 @@ class Submission:
     """Everything else that the store knows."""
 
     def __str__(self) -> str:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        hidden = self.record.job.extras.secrets
+        arguments = ", ".join(
+            f"{name}={HIDDEN if name in hidden else repr(value)}"
+            for name, value in self.arguments.items()
+        )
         when = f", delay {self.delay:g} s" if self.delay else ""
         return (
             f"{self.type}({arguments}): queue {self.queue}, tenant {self.tenant}{when}, "

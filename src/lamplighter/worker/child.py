@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -27,9 +27,11 @@ from lamplighter.model.stride import QueueStride
 from lamplighter.observability import events
 from lamplighter.port.store import Engine
 from lamplighter.registry import Registry
-from lamplighter.worker import failure
+from lamplighter.worker import capture, failure, limits
+from lamplighter.worker.bench import Numbers, process_slots
 from lamplighter.worker.claimer import Claimer
 from lamplighter.worker.executor import Executor
+from lamplighter.worker.kinds import Kinds
 from lamplighter.worker.link import (
     Begin,
     Broken,
@@ -40,6 +42,7 @@ from lamplighter.worker.link import (
     Forsaken,
     FromSupervisor,
     Hello,
+    Isolate,
     Kept,
     Link,
     Lost,
@@ -49,9 +52,11 @@ from lamplighter.worker.link import (
 )
 from lamplighter.worker.load import Borrower, load, registry_of
 from lamplighter.worker.pulse import Pulse
+from lamplighter.worker.recorder import Recorder
 from lamplighter.worker.reporter import Reporter
 from lamplighter.worker.run import Run, Stop, margin
 from lamplighter.worker.settler import Settler
+from lamplighter.worker.slots import Slots
 
 BROKEN = 3
 """Exit code of a child that could not start; it has said why."""
@@ -92,6 +97,8 @@ class Child:
         begin = await self._begun
         try:
             sys.path[:] = begin.path
+            # Before the import: some libraries remember the streams they find then.
+            capture.install_streams()
             program = load(begin.spec)
             registry = registry_of(program, begin.spec)
             settings = Settings(**begin.settings)
@@ -103,6 +110,9 @@ class Child:
                 # What handlers submit goes to the store the worker was started for.
                 program.adopt(engine)
             registry.check()
+            for name in registry.names():
+                limits.check(registry.get(name).surroundings.limits, owner=name)
+            capture.install()
             self._provided = await self._closing.enter_async_context(registry.providers.opened())
         except Exception as error:  # noqa: BLE001 - whatever it is, the supervisor has to say it
             await self._break(error)
@@ -134,6 +144,7 @@ class Child:
         self, begin: Begin, settings: Settings, engine: Engine, registry: Registry
     ) -> None:
         queues = _queues(begin, registry)
+        self._recorder = Recorder(engine, self._runs)
         self._believed = settings.lease - margin(settings.lease)
         self._patience = settings.lease / 3
         self._reassured_at = runtime.boottime()
@@ -143,6 +154,7 @@ class Child:
             on_settled=lambda numbers: self._link.say(Finished(numbers)),
             on_ended=lambda numbers: self._link.say(Ended(numbers)),
             on_forsaken=lambda numbers: self._link.say(Forsaken(numbers)),
+            last_words=self._recorder.last_words,
         )
         self._executor = Executor(
             middleware=registry.middleware,
@@ -154,32 +166,66 @@ class Child:
             on_room=self._room_changed,
             provided=self._provided,
         )
-        self._claimer = Claimer(
-            engine,
-            settings,
-            worker=begin.worker,
-            registry=registry,
-            queues=queues,
-            executor=self._executor,
-            link=self._link,
-            on_end=self._ended,
-            is_kept=self._is_kept,
-        )
+        self._processes = self._make_processes(begin, settings)
+        kinds, numbers = Kinds(registry, self._executor.is_sentenced), Numbers()
+        self._claimers = [
+            Claimer(
+                engine,
+                settings,
+                worker=begin.worker,
+                registry=registry,
+                types=types,
+                queues=queues,
+                executor=self._executor,
+                bench=bench,
+                numbers=numbers,
+                link=self._link,
+                on_end=self._ended,
+                is_kept=self._is_kept,
+            )
+            for types, bench in (
+                (kinds.shared, self._executor.shared),
+                (kinds.alone, self._executor.alone),
+            )
+        ]
         if registry.hooks:
             self._settler.reporter = Reporter(registry.hooks)
         self._settler.tells = self._executor.tells = begin.events
         self._link.say(_hello(registry, queues))
 
+    def _runs(self) -> Iterable[Run]:
+        return self._executor.running.values()
+
+    def _make_processes(self, begin: Begin, settings: Settings) -> Slots:
+        """Make the place for jobs that run alone; no process is started before one is needed."""
+        executor = self._executor
+        executor.alone.slots = process_slots(settings)
+        executor.processes = processes = Slots(
+            spec=begin.spec,
+            settings=settings,
+            path=begin.path,
+            worker=begin.worker,
+            limit=executor.alone.slots,
+            on_end=executor.ended_alone,
+            on_sent=executor.sent,
+            may_begin=lambda run: self._pulse.check() <= run.vouched_at,
+        )
+        return processes
+
     async def _work(self) -> None:
         self._settler.start()
+        self._recorder.start()
         beat = runtime.spawn(self._beat(), name="pulse", on_crash=self._crash)
-        self._claimer.start()
+        for claimer in self._claimers:
+            claimer.start()
         await self._drain_at
         self._executor.close()
-        await _within(self._claimer.stop(), self._left())
+        await _within(_all(claimer.stop() for claimer in self._claimers), self._left())
         await self._finish()
         self._ending = True
         beat.cancel()
+        await self._processes.close()
+        await self._recorder.stop()
         await self._settler.stop()
         if self._settler.reporter is not None:
             await _within(self._settler.reporter.emptied(), max(self._left(), UNWIND))
@@ -237,7 +283,8 @@ class Child:
         return runtime.boottime() - self._reassured_at < self._patience
 
     def _room_changed(self) -> None:
-        self._claimer.room_changed()
+        for claimer in self._claimers:
+            claimer.room_changed()
 
     def _tick(self) -> None:
         # Our own loop may have stood still while the supervisor went on talking.
@@ -247,9 +294,9 @@ class Child:
                 kept_since=self._kept_since, believed=self._believed, now=runtime.boottime()
             )
         )
-        self._executor.stop_overdue()
+        self._executor.tick()
         self._settler.report_slow()
-        self._claimer.room_changed()
+        self._room_changed()
 
     # ── with the supervisor ──────────────────────────────────────────────────────────────────
 
@@ -268,6 +315,8 @@ class Child:
             case Yours(numbers):
                 asked, asked_at = self._pulse.answered()
                 self._executor.confirm(asked, numbers, asked_at)
+            case Isolate(types):
+                self._executor.isolate(types)
             case Drain(grace):
                 deadline = runtime.boottime() + grace
                 if self._drain_at.done():
@@ -311,6 +360,10 @@ def _queues(begin: Begin, registry: Registry) -> QueueStride:
         return QueueStride(begin.queues, begin.weights)
     names = tuple(sorted({registry.get(name).queue for name in registry.names()} | {"default"}))
     return QueueStride(names, None if len(names) == 1 else (1,) * len(names))
+
+
+async def _all(works: Iterable[Awaitable[None]]) -> None:
+    await asyncio.gather(*works)
 
 
 async def _within(work: Awaitable[None], seconds: float) -> None:

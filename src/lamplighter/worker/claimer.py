@@ -17,6 +17,7 @@ from lamplighter.port.values import Claimed as Answer
 from lamplighter.port.values import ClaimRequest
 from lamplighter.registry import Registry
 from lamplighter.service import Service
+from lamplighter.worker.bench import Bench, Numbers
 from lamplighter.worker.executor import Executor
 from lamplighter.worker.link import Claimed, FromSupervisor, Link
 from lamplighter.worker.run import BATCH, Run
@@ -37,8 +38,11 @@ class Claimer(Service):
         *,
         worker: str,
         registry: Registry,
+        types: Callable[[], tuple[str, ...]],
         queues: QueueStride,
         executor: Executor,
+        bench: Bench,
+        numbers: Numbers,
         link: Link[FromSupervisor],
         on_end: Callable[[Run, Outcome], None],
         is_kept: Callable[[], bool],
@@ -48,16 +52,17 @@ class Claimer(Service):
         self._settings = settings
         self._worker = worker
         self._registry = registry
-        self._types = registry.names()
+        self._types = types
         self._queues = queues
         self._topics = [queue_topic(queue) for queue in queues.queues]
         self._executor = executor
+        self._bench = bench
+        self._numbers = numbers
         self._link = link
         self._on_end = on_end
         self._is_kept = is_kept
         self._limit = min(BATCH, engine.capabilities.max_batch)
         self._lease_ms = milliseconds(settings.lease)
-        self._numbers = 0
         self._request: ClaimRequest | None = None
         self._sent_at = 0.0
         self._samples = [(runtime.boottime(), 0)]
@@ -82,7 +87,13 @@ class Claimer(Service):
     def room_changed(self) -> None:
         """Look again whether there is room. Called once per turn that ended something."""
         waiter = self._room_free
-        if waiter is not None and not waiter.done() and self._room() > 0 and self._is_kept():
+        if (
+            waiter is not None
+            and not waiter.done()
+            and self._room() > 0
+            and self._is_kept()
+            and self._types()
+        ):
             waiter.set_result(None)
 
     async def stop(self) -> None:
@@ -99,14 +110,15 @@ class Claimer(Service):
     def _next_request(self) -> ClaimRequest | None:
         self._sample()
         room = min(self._room(), self._limit)
-        if room <= 0 or self._stopped.is_set() or not self._is_kept():
+        types = self._types()
+        if room <= 0 or not types or self._stopped.is_set() or not self._is_kept():
             return None
         self._sent_at = runtime.boottime()
         self._request = ClaimRequest(
             nonce=runtime.nonce(),
             worker=self._worker,
             queues=tuple(self._queues.ask(room)),
-            types=self._types,
+            types=types,
             limit=room,
             lease_ms=self._lease_ms,
         )
@@ -114,15 +126,18 @@ class Claimer(Service):
 
     def _room(self) -> int:
         """Free slots and the prefetch, less what waits; 0 while enough waits to keep busy."""
-        executor = self._executor
-        waiting = len(executor.waiting)
-        room = executor.slots + self._recent - len(executor.running) - waiting
+        bench, alone = self._bench, self._executor.alone
+        waiting = len(bench.waiting)
+        room = bench.free + self._recent - waiting
+        if bench is not alone:
+            # Suspects that nobody has a process for: more of them would help nobody.
+            room -= len(alone.waiting)
         # With work at hand there is no hurry, and a larger claim is a cheaper one.
         return room if not waiting or room >= waiting else 0
 
     def _sample(self) -> None:
         """Count what ended within the prefetch time; in proportion if we looked less often."""
-        now, ended, samples = runtime.boottime(), self._executor.ended, self._samples
+        now, ended, samples = runtime.boottime(), self._bench.ended, self._samples
         samples.append((now, ended))
         while samples[1:] and samples[1][0] <= now - PREFETCH:
             samples.pop(0)
@@ -140,8 +155,8 @@ class Claimer(Service):
     # ── take ─────────────────────────────────────────────────────────────────────────────────
 
     def _take(self, request: ClaimRequest, answer: Answer, sent_at: float) -> None:
-        claims, first = answer.claims, self._numbers
-        self._numbers += len(claims)
+        claims = answer.claims
+        first = self._numbers.take(len(claims))
         jobs = [(claim.job.id, claim.fence.lease) for claim in claims]
         self._link.say(Claimed(request.nonce, first, sent_at, jobs))
         if self._queues.weights is not None:

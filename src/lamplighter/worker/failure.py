@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sysconfig
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -22,6 +23,8 @@ _LIBRARIES = tuple(
 )
 _CUT = "\n… (cut) …\n"
 
+Redact = Callable[[str], str]
+
 
 _UNSHOWABLE = ErrorInfo(
     type="Exception",
@@ -31,32 +34,35 @@ _UNSHOWABLE = ErrorInfo(
 )
 
 
-def describe(error: BaseException) -> ErrorInfo:
-    """Say what went wrong in a handler. Never raises, whatever the exception does."""
+def describe(error: BaseException, redact: Redact | None = None) -> ErrorInfo:
+    """Say what went wrong in a handler. Never raises, whatever the exception does.
+
+    ``redact`` hides what must not be shown; before anything is cut, which could hide it from it.
+    """
     try:
-        return _described(error)
+        return _described(error, redact)
     except BaseException:  # noqa: BLE001 - classes can be as odd as their instances
         return _UNSHOWABLE
 
 
-def _described(error: BaseException) -> ErrorInfo:
+def _described(error: BaseException, redact: Redact | None) -> ErrorInfo:
     kind = type(error)
     trace = _without_our_frames(error.__traceback__)
     return ErrorInfo(
         type=printable(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), 256),
-        message=_message(error),
-        traceback=printable(_formatted(error, trace), TRACEBACK_LIMIT),
+        message=_message(error, redact),
+        traceback=printable(_shown(_formatted(error, trace), redact), TRACEBACK_LIMIT),
         fingerprint=_fingerprint(kind, trace),
         kinds=tuple(base.__name__ for base in kind.__mro__ if base is not object),
     )
 
 
-def plain(error: Exception) -> ErrorInfo:
+def plain(error: Exception, redact: Redact | None = None) -> ErrorInfo:
     """Say what went wrong before the handler ran; our own frames would tell nobody anything."""
     kind = type(error)
     return ErrorInfo(
         type=kind.__qualname__,
-        message=_message(error),
+        message=_message(error, redact),
         fingerprint=_fingerprint(kind, None),
         kinds=tuple(base.__name__ for base in kind.__mro__ if base is not object),
     )
@@ -64,12 +70,20 @@ def plain(error: Exception) -> ErrorInfo:
 
 def timed_out(timeout: float, *, killed: bool = False) -> ErrorInfo:
     """Say that a handler used up its time."""
+    return _out_of_time(f"still running after its timeout of {timeout:g} s", killed=killed)
+
+
+def stalled(seconds: float, *, killed: bool = False) -> ErrorInfo:
+    """Say that a handler has not come any further for too long."""
+    return _out_of_time(
+        f"no progress for {seconds:g} s, its `stalled_after`", killed=killed, fingerprint="stalled"
+    )
+
+
+def _out_of_time(why: str, *, killed: bool, fingerprint: str = "timed-out") -> ErrorInfo:
     end = "; its process was killed because the handler could not be stopped" if killed else ""
     return ErrorInfo(
-        type="TimedOut",
-        message=f"still running after its timeout of {timeout:g} s{end}",
-        fingerprint="timed-out",
-        kinds=("TimedOut",),
+        type="TimedOut", message=f"{why}{end}", fingerprint=fingerprint, kinds=("TimedOut",)
     )
 
 
@@ -83,18 +97,22 @@ def printable(text: str, limit: int) -> str:
     return data[:head].decode(errors="ignore") + _CUT + data[-tail:].decode(errors="ignore")
 
 
-def text_of(value: object, what: str = "value") -> str:
+def text_of(value: object, what: str = "value", redact: Redact | None = None) -> str:
     """Write anything a user made as text, storable and short. Never raises."""
     try:
         # Of a subclass of str only the characters are taken, not its methods.
         text = str.__str__(str(value))
     except BaseException:  # noqa: BLE001 - __str__ is user code
         text = f"(the {what} cannot be shown: its __str__ raised)"
-    return printable(text, MESSAGE_LIMIT)
+    return printable(_shown(text, redact), MESSAGE_LIMIT)
 
 
-def _message(error: BaseException) -> str:
-    return text_of(error, "exception")
+def _shown(text: str, redact: Redact | None) -> str:
+    return text if redact is None else redact(text)
+
+
+def _message(error: BaseException, redact: Redact | None) -> str:
+    return text_of(error, "exception", redact)
 
 
 def _formatted(error: BaseException, trace: TracebackType | None) -> str:

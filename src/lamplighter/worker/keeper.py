@@ -52,9 +52,13 @@ class Keeper(Service):
         due = [
             (child, entry)
             for child in self._children()
-            if not child.dead and not child.condemned
+            if not child.dead
             for entry in child.ledger.to_renew(
-                began, age=self._lease / 3, watched_after=WATCHED_AFTER
+                began,
+                age=self._lease / 3,
+                watched_after=WATCHED_AFTER,
+                # While its neighbours finish, nobody else may run what hangs.
+                spared=child.condemned if child.draining else (),
             )
         ]
         try:

@@ -23,6 +23,8 @@ class Entry:
     hard_end: float | None = None
     """When the child must be killed for it; None before the start and after the handler's end."""
     cancel_told: bool = False
+    alone: bool = False
+    """It runs in a process of its own."""
 
     @property
     def fence(self) -> Fence:
@@ -50,13 +52,25 @@ class Ledger:
         for number, (job_id, lease) in enumerate(jobs, first):
             entries[number] = Entry(number, job_id, lease, nonce, sent_at)
 
-    def started(self, runs: Iterable[tuple[int, float]], now: float) -> None:
+    def started(
+        self, runs: Iterable[tuple[int, float]], now: float, alone: Iterable[int] = ()
+    ) -> None:
         """Note handlers that are about to run, each with its hard end."""
+        for number in alone:
+            if number in self.entries:
+                self.entries[number].alone = True
         for number, hard_end in runs:
             entry = self.entries.get(number)
             if entry is not None:
                 entry.started = True
                 entry.started_at = now
+                entry.hard_end = hard_end
+
+    def extended(self, runs: Iterable[tuple[int, float]]) -> None:
+        """Note handlers that may go on until another hard end."""
+        for number, hard_end in runs:
+            entry = self.entries.get(number)
+            if entry is not None and entry.hard_end is not None:
                 entry.hard_end = hard_end
 
     def ended(self, numbers: Iterable[int]) -> None:
@@ -104,6 +118,10 @@ class Ledger:
         """Count handlers that are running."""
         return sum(entry.hard_end is not None for entry in self.entries.values())
 
+    def running_alone(self) -> int:
+        """Count those of them that have a process of their own."""
+        return sum(e.alone and e.hard_end is not None for e in self.entries.values())
+
     def overdue(self, now: float) -> list[Entry]:
         """Claims past their hard end."""
         return [
@@ -116,16 +134,19 @@ class Ledger:
         """Claims nobody can vouch for any more: not renewed within ``lease`` seconds."""
         return [entry for entry in self.entries.values() if entry.kept_at + lease <= now]
 
-    def to_renew(self, now: float, *, age: float, watched_after: float) -> list[Entry]:
+    def to_renew(
+        self, now: float, *, age: float, watched_after: float, spared: Collection[int] = ()
+    ) -> list[Entry]:
         """Claims whose lease has reached ``age``, or whose handler runs for a while.
 
         The second kind is asked about more often than its lease needs, because the answer says
-        whether a cancel was requested. Claims past their hard end are never renewed.
+        whether a cancel was requested. Claims past their hard end are not renewed, but for those
+        ``spared``, whose process lives on for a bounded while.
         """
         return [
             entry
             for entry in self.entries.values()
-            if (entry.hard_end is None or entry.hard_end > now)
+            if (entry.hard_end is None or entry.hard_end > now or entry.number in spared)
             and (
                 entry.kept_at + age <= now
                 or (entry.started and entry.started_at + watched_after <= now)

@@ -60,6 +60,21 @@ class Started(Message, frozen=True):
     """I am about to run these; each with the instant at which I must be killed for it."""
 
     runs: list[tuple[int, float]]
+    alone: list[int] = []
+    """Those of them that have a process of their own."""
+
+
+class Extended(Message, frozen=True):
+    """These have come further: each may go on until another instant."""
+
+    runs: list[tuple[int, float]]
+
+
+class Convicted(Message, frozen=True):
+    """A job of this type has killed a process in which it ran alone."""
+
+    job_type: str
+    how: str
 
 
 class Ended(Message, frozen=True):
@@ -99,7 +114,20 @@ class Told(Message, frozen=True):
     fields: dict[str, Any]
 
 
-FromChild = Hello | Broken | Claimed | Started | Ended | Finished | Forsaken | Tick | Resync | Told
+FromChild = (
+    Hello
+    | Broken
+    | Claimed
+    | Started
+    | Extended
+    | Ended
+    | Finished
+    | Forsaken
+    | Tick
+    | Resync
+    | Told
+    | Convicted
+)
 
 # ── the supervisor says ──────────────────────────────────────────────────────────────────────
 
@@ -149,7 +177,13 @@ class Drain(Message, frozen=True):
     grace: float
 
 
-FromSupervisor = Begin | Cancel | Lost | Kept | Yours | Drain
+class Isolate(Message, frozen=True):
+    """Run jobs of these types alone for so many seconds: one of them has killed its process."""
+
+    types: dict[str, float]
+
+
+FromSupervisor = Begin | Cancel | Lost | Kept | Yours | Drain | Isolate
 
 Incoming = TypeVar("Incoming")
 

@@ -11,17 +11,21 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.model.stride import QueueStride
+from lamplighter.worker import descendants
 from lamplighter.worker.ledger import Ledger
 from lamplighter.worker.link import (
     Begin,
     Broken,
     Claimed,
+    Convicted,
     Drain,
     Ended,
+    Extended,
     Finished,
     Forsaken,
     FromChild,
@@ -56,6 +60,7 @@ class Hooks:
     on_hello: Callable[[ChildProcess, Hello], None]
     on_resync: Callable[[ChildProcess, list[int]], None]
     on_told: Callable[[Told], None]
+    on_convicted: Callable[[Convicted], None]
 
 
 class ChildProcess:
@@ -72,11 +77,17 @@ class ChildProcess:
         self.heard_at = self.born_at
         self.silent_since: float | None = None
         self.condemned: frozenset[int] = frozenset()
-        """Numbers of the runs for whose hard end it is being killed."""
+        """Numbers of the runs past their hard end, for which it has to die."""
         self.dead = False
         self.draining = False
+        """Told to come to an end: with its worker, or to make room for another."""
         self.dismissed = False
-        """Killed because the worker ends, before it had begun to work."""
+        """Killed because it is not needed, before it had begun to work."""
+        self.replaces: ChildProcess | None = None
+        """The child that retires as soon as this one is ready."""
+        self.retire_grace = plan.settings.grace
+        self.end_by = inf
+        """When its grace is over."""
         self.forget_after = 0.0
         """When the claims it gave up may be looked up again."""
         self.giving_back = asyncio.Lock()
@@ -105,6 +116,7 @@ class ChildProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
                 process_group=0,
+                env={**os.environ, descendants.CHILD: self.worker},
             )
         except BaseException:
             ours.close()
@@ -150,6 +162,7 @@ class ChildProcess:
         if self.dead:
             return
         self.draining = True
+        self.end_by = min(self.end_by, runtime.boottime() + grace)
         if self.ready:
             self.say(Drain(grace))
         else:
@@ -180,20 +193,12 @@ class ChildProcess:
     def _hear(self, message: FromChild) -> None:
         self.heard_at = runtime.boottime()
         match message:
-            case Claimed(nonce, first, sent_at, jobs):
-                self.ledger.claimed(nonce, first, jobs, sent_at)
-            case Started(runs):
-                self.ledger.started(runs, self.heard_at)
-            case Finished(numbers):
-                self.ledger.drop(numbers)
-            case Ended(numbers):
-                self.ledger.ended(numbers)
-            case Forsaken(numbers):
-                self.ledger.forsake(numbers)
             case Tick():
                 pass
             case Told():
                 self._hooks.on_told(message)
+            case Convicted():
+                self._hooks.on_convicted(message)
             case Resync(numbers):
                 self._hooks.on_resync(self, numbers)
             case Hello():
@@ -204,3 +209,20 @@ class ChildProcess:
                     self.kill()
             case Broken():
                 self.broken = message
+            case _:
+                self._enter(message)
+
+    def _enter(self, message: Claimed | Started | Extended | Ended | Finished | Forsaken) -> None:
+        match message:
+            case Claimed(nonce, first, sent_at, jobs):
+                self.ledger.claimed(nonce, first, jobs, sent_at)
+            case Started(runs, alone):
+                self.ledger.started(runs, self.heard_at, alone)
+            case Extended(runs):
+                self.ledger.extended(runs)
+            case Ended(numbers):
+                self.ledger.ended(numbers)
+            case Finished(numbers):
+                self.ledger.drop(numbers)
+            case Forsaken(numbers):
+                self.ledger.forsake(numbers)

@@ -11,6 +11,7 @@ from lamplighter.config import Settings
 from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreError
 from lamplighter.model.job import TERMINAL, Claim, JobState
+from lamplighter.model.journal import Journal
 from lamplighter.model.lifecycle import Settlement, milliseconds
 from lamplighter.model.outcome import Outcome
 from lamplighter.observability import events
@@ -18,6 +19,7 @@ from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import SettleAnswer, Settled
 from lamplighter.service import Service
 from lamplighter.worker import failure
+from lamplighter.worker.recorder import CALL_BYTES
 from lamplighter.worker.reporter import Reporter
 from lamplighter.worker.run import BATCH, Run
 
@@ -44,6 +46,7 @@ class Settler(Service):
         on_settled: Callable[[list[int]], None],
         on_ended: Callable[[list[int]], None],
         on_forsaken: Callable[[list[int]], None],
+        last_words: Callable[[Run], Journal | None],
     ) -> None:
         super().__init__()
         self.tells = False
@@ -57,8 +60,11 @@ class Settler(Service):
         self._on_settled = on_settled
         self._on_ended = on_ended
         self._on_forsaken = on_forsaken
+        self._last_words = last_words
         self._pending: dict[int, tuple[Run, Settlement]] = {}
         self._batch: dict[int, tuple[Run, Settlement]] = {}
+        self._said = False
+        """Whether what waits may carry journals, which make a batch large."""
         self._reported: set[int] = set()
         self._lost: set[int] = set()
         self._news: asyncio.Future[None] | None = None
@@ -66,7 +72,11 @@ class Settler(Service):
 
     def add(self, run: Run, outcome: Outcome) -> None:
         """Take in a run that has ended."""
-        self._pending[run.number] = (run, self._decide(run, outcome))
+        settlement = self._decide(run, outcome)
+        if run.notes is not None:
+            self._said = True
+            settlement = replace(settlement, journal=self._last_words(run))
+        self._pending[run.number] = (run, settlement)
         if run.hard_end and runtime.boottime() > run.hard_end - CLOSE_TO_HARD_END:
             # The supervisor must not kill us for a handler that is done.
             self._report([run.number])
@@ -145,10 +155,16 @@ class Settler(Service):
     # ── write ────────────────────────────────────────────────────────────────────────────────
 
     def _take(self) -> dict[int, tuple[Run, Settlement]]:
-        if len(self._pending) <= self._limit:
+        if len(self._pending) <= self._limit and not self._said:
             batch, self._pending = self._pending, {}
             return batch
-        numbers = list(self._pending)[: self._limit]
+        size, numbers = 0, list[int]()
+        for number, (_, settlement) in self._pending.items():
+            if len(numbers) == self._limit or size >= CALL_BYTES:
+                break
+            numbers.append(number)
+            size += 0 if settlement.journal is None else settlement.journal.size
+        self._said = len(numbers) < len(self._pending)
         return {number: self._pending.pop(number) for number in numbers}
 
     async def _write(self) -> list[tuple[Run, Settlement, Settled]]:

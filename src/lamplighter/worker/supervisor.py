@@ -1,9 +1,8 @@
-"""The supervisor: starts children, keeps their leases, buries them, and ends them in peace."""
+"""The supervisor: keeps its children's leases, buries them, and ends them in peace."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import socket
@@ -18,22 +17,21 @@ from lamplighter.observability import events
 from lamplighter.port.store import Engine
 from lamplighter.port.values import NewWorker, TypeInfo
 from lamplighter.service import Service
+from lamplighter.worker import descendants, systemd
+from lamplighter.worker.autoscale import Scaler
 from lamplighter.worker.burial import Burial, Counts
+from lamplighter.worker.crew import Crew
 from lamplighter.worker.keeper import Keeper
-from lamplighter.worker.link import Broken, Hello, Told
+from lamplighter.worker.link import Broken, Convicted, Hello, Isolate, Told
+from lamplighter.worker.membership import Membership
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
-from lamplighter.worker.watch import Watch
+from lamplighter.worker.watch import KILL_AFTER, Watch
 
 MOST_CHILDREN = 4
 START_TRIES = 3
 """A worker none of whose children ever started gives up after so many failures in a row."""
-KILL_AFTER = 2.0
-"""Children that have not ended this long after their grace are killed."""
-YOUNG = 1.0
-"""A child that dies younger than this is replaced after a growing pause."""
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
-WAIT_FOR_HELLO = 0.1
+SENTENCE = 600.0
+"""Seconds for which jobs of a type run alone after one of them has killed its process."""
 
 Services = Callable[[Engine, Settings], Sequence[Service]]
 """Makes services that run in the supervisor beside its own; the coordinator's, usually."""
@@ -61,12 +59,10 @@ class Supervisor:
         on_event: events.Listener | None = None,
     ) -> None:
         self.id = runtime.incarnation()
-        self.children: list[ChildProcess] = []
         self._spec = spec
         self._settings = settings
         self._services = services
         self._on_event = on_event
-        self._count = settings.children or min(os.cpu_count() or 1, MOST_CHILDREN)
         self._plan = Plan(
             spec=spec,
             settings=settings,
@@ -74,16 +70,29 @@ class Supervisor:
             queues=queues,
             events=on_event is not None,
         )
-        self._hooks = Hooks(on_hello=self._on_hello, on_resync=self._on_resync, on_told=_on_told)
+        self._hooks = Hooks(
+            on_hello=self._on_hello,
+            on_resync=self._on_resync,
+            on_told=_on_told,
+            on_convicted=self._on_convicted,
+        )
+        self._crew = Crew(
+            settings.children or min(os.cpu_count() or 1, MOST_CHILDREN),
+            make=self._make_child,
+            bury=self._bury,
+            on_false_start=self._on_false_start,
+        )
         self._born = 0
-        self._failures = 0
         self._was_ready = False
-        self._member: NewWorker | None = None
+        self._hello: Hello | None = None
+        self.serving = False
+        """Whether the store knows it and a child of it has been ready."""
+        self._isolated: dict[str, float] = {}
+        """Types whose jobs run alone, and until when."""
         self._error: BaseException | None = None
         self._draining = False
         self._deadline = 0.0
         self._told_to_drain = asyncio.Event()
-        self._burials: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
         """Work until drained. Raises what kept every child from starting, or broke the worker."""
@@ -102,6 +111,23 @@ class Supervisor:
         if self._error is not None:
             raise self._error
 
+    # ── what one may ask of it ───────────────────────────────────────────────────────────────
+
+    @property
+    def children(self) -> list[ChildProcess]:
+        """All child processes that are not buried yet."""
+        return self._crew.children
+
+    @property
+    def size(self) -> int:
+        """How many children it wants."""
+        return self._crew.size
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues it serves, once its first child has told them."""
+        return () if self._hello is None else self._hello.queues
+
     @property
     def draining(self) -> bool:
         """Whether it has been told to come to an end."""
@@ -113,75 +139,77 @@ class Supervisor:
         deadline = runtime.boottime() + grace
         self._deadline = min(self._deadline, deadline) if self._draining else deadline
         self._draining = True
-        for child in self.children:
-            child.drain(grace)
+        self._crew.end(grace)
         self._told_to_drain.set()
+
+    def resize(self, count: int) -> None:
+        """Want another number of children; those that are too many finish what they have."""
+        if not self._draining:
+            self._crew.resize(count, self._settings.grace)
+
+    def reload(self) -> None:
+        """Replace every child by a fresh one, which reads the program anew."""
+        if not self._draining:
+            events.emit(events.WORKER_RELOADED, worker=self.id, children=self._crew.size)
+            self._crew.reload()
+
+    def kill_one(self) -> int | None:
+        """Kill a working child without warning, to show what follows; gives its pid."""
+        ready = [child for child in self._crew.active if child.ready]
+        if not ready:
+            return None
+        victim = max(ready, key=lambda child: child.ledger.running())
+        victim.kill()
+        return victim.pid
 
     # ── the parts ────────────────────────────────────────────────────────────────────────────
 
     async def _work(self, engine: Engine) -> None:
-        burial = Burial(engine, self._settings)
-        self._keeper = Keeper(engine, self._settings, self._living)
+        settings, children = self._settings, self._crew.children
+        self._burial = burial = Burial(engine, settings)
+        self._keeper = Keeper(engine, settings, lambda: children)
         services = [
             self._keeper,
-            Watch(self._settings, burial, self._living),
-            Membership(engine, self._settings, self.id, lambda: self._member, self._running),
-            *self._services(engine, self._settings),
+            Watch(settings, burial, lambda: children, self._retire),
+            Membership(engine, settings, self),
+            *self._services(engine, settings),
         ]
+        if settings.children_most:
+            services.append(Scaler(engine, settings, self))
+        if systemd.wanted():
+            # Health is the progress of the two that never wait for the store.
+            vital = services[:2]
+            services.append(systemd.Notifier(self, loops=lambda: vital))
         for service in services:
             service.start()
         killer = runtime.spawn(self._kill_after_grace(), name="grace", on_crash=self._grace_broke)
         try:
-            await asyncio.gather(*(self._keep_one_alive(burial) for _ in range(self._count)))
-            await asyncio.gather(*self._burials, return_exceptions=True)
+            self._crew.begin()
+            await self._crew.over()
         finally:
             killer.cancel()
-            for child in self.children:
-                child.kill()
+            self._crew.kill_all()
             # The keeper goes last: others may still write under the leases it keeps.
             for service in reversed(services):
                 await service.stop()
 
-    def _living(self) -> list[ChildProcess]:
-        return self.children
+    def running(self) -> int:
+        """Count the handlers that run."""
+        return sum(child.ledger.running() for child in self._crew.children)
 
-    def _running(self) -> int:
-        return sum(child.ledger.running() for child in self.children)
+    def _make_child(self) -> ChildProcess:
+        child = ChildProcess(f"{self.id}/c{self._born}", self._plan, self._hooks)
+        self._born += 1
+        return child
 
-    # ── one child after another ──────────────────────────────────────────────────────────────
+    def _retire(self, child: ChildProcess, why: str) -> None:
+        self._crew.retire(child, self._settings.grace, why)
 
-    async def _keep_one_alive(self, burial: Burial) -> None:
-        """Start a child, wait for its end, start the next; the burial holds nobody up."""
-        while not self._draining:
-            child = ChildProcess(f"{self.id}/c{self._born}", self._plan, self._hooks)
-            self._born += 1
-            self.children.append(child)
-            status = await self._live(child)
-            bury = self._bury(burial, child, status)
-            self._burials.append(runtime.spawn(bury, name="bury", on_crash=_complain))
-            self._count_failure(child, status)
-            await self._rest_after(child)
-
-    async def _live(self, child: ChildProcess) -> int:
-        try:
-            await child.start()
-        except OSError as error:
-            # No room for another process, or no memory: as good as a child that died at once.
-            child.broken = Broken("error", f"no child process can be started: {error}", "")
-            child.dead = True
-            return -1
-        if self._draining:
-            child.kill()
-        return await child.died()
-
-    async def _bury(self, burial: Burial, child: ChildProcess, status: int) -> None:
-        try:
-            counts = await burial.bury(child) if child.ready else Counts(0, 0)
-        finally:
-            self.children.remove(child)
-            current = asyncio.current_task()
-            self._burials = [task for task in self._burials if task is not current]
-        in_peace = child.draining and (status == 0 or child.dismissed)
+    async def _bury(self, child: ChildProcess, status: int) -> None:
+        # What its handlers have started must not go on working for a job that is given back.
+        await asyncio.to_thread(descendants.kill_marked, f"{descendants.CHILD}={child.worker}")
+        counts = await self._burial.bury(child) if child.ready else Counts(0, 0)
+        in_peace = child.dismissed or (child.draining and status == 0)
         if not in_peace:
             events.emit(
                 events.CHILD_DIED,
@@ -193,30 +221,17 @@ class Supervisor:
                 error=None if child.broken is None else child.broken.cause,
             )
 
-    def _count_failure(self, child: ChildProcess, status: int) -> None:
-        if child.ready or self._draining:
-            return
-        self._failures += 1
-        if not self._was_ready and self._failures >= START_TRIES:
+    def _on_false_start(self, child: ChildProcess, status: int) -> None:
+        if not self._was_ready and self._crew.failures >= START_TRIES:
             self._error = _start_error(self._spec, child.broken, status)
             self.drain()
-
-    async def _rest_after(self, child: ChildProcess) -> None:
-        if child.ready and runtime.boottime() - child.born_at > YOUNG:
-            return
-        pause = min(FIRST_PAUSE * 2 ** min(self._failures, 10), LONGEST_PAUSE)
-        waiter = asyncio.ensure_future(self._told_to_drain.wait())
-        sleeper = asyncio.ensure_future(runtime.sleep(pause))
-        await asyncio.wait({waiter, sleeper}, return_when=asyncio.FIRST_COMPLETED)
-        waiter.cancel()
-        sleeper.cancel()
 
     async def _kill_after_grace(self) -> None:
         await self._told_to_drain.wait()
         while (left := self._deadline + KILL_AFTER - runtime.boottime()) > 0:
             # A second signal may bring the deadline nearer.
             await runtime.sleep(min(left, 0.1))
-        self._kill_all()
+        self._crew.kill_all()
 
     def _grace_broke(self, error: BaseException) -> None:
         """End with the error: nobody would kill children that do not end in time."""
@@ -225,26 +240,48 @@ class Supervisor:
         if not self._draining:
             self.drain()
         left = self._deadline + KILL_AFTER - runtime.boottime()
-        asyncio.get_running_loop().call_later(max(left, 0.0), self._kill_all)
-
-    def _kill_all(self) -> None:
-        for child in self.children:
-            child.kill()
+        asyncio.get_running_loop().call_later(max(left, 0.0), self._crew.kill_all)
 
     # ── what children say ────────────────────────────────────────────────────────────────────
 
     def _on_hello(self, child: ChildProcess, hello: Hello) -> None:
         self._was_ready = True
-        self._failures = 0
-        self._member = NewWorker(
+        self._hello = hello
+        if left := self._sentences():
+            child.say(Isolate(left))
+        self._crew.ready(child)
+        events.emit(events.CHILD_STARTED, worker=child.worker, pid=hello.pid)
+
+    def member(self) -> NewWorker | None:
+        """Give what others may know of this worker, once there is something to know."""
+        hello = self._hello
+        if hello is None:
+            return None
+        return NewWorker(
             id=self.id,
             host=socket.gethostname(),
             pid=os.getpid(),
             queues=hello.queues,
-            slots=self._count * self._plan.slots,
+            slots=self._crew.size * self._plan.slots,
             types=tuple(TypeInfo(**fields) for fields in hello.types),
         )
-        events.emit(events.CHILD_STARTED, worker=child.worker, pid=hello.pid)
+
+    def _on_convicted(self, convicted: Convicted) -> None:
+        """Have every child run jobs of that type alone for a while."""
+        if convicted.job_type not in self._sentences():
+            events.emit(
+                events.TYPE_ISOLATED,
+                type=convicted.job_type,
+                seconds=SENTENCE,
+                how=convicted.how,
+            )
+        self._isolated[convicted.job_type] = runtime.boottime() + SENTENCE
+        for child in self._crew.children:
+            child.say(Isolate({convicted.job_type: SENTENCE}))
+
+    def _sentences(self) -> dict[str, float]:
+        now = runtime.boottime()
+        return {name: until - now for name, until in self._isolated.items() if until > now}
 
     def _on_resync(self, child: ChildProcess, numbers: list[int]) -> None:
         runtime.spawn(self._answer(child, numbers), name="resync", on_crash=_complain)
@@ -261,60 +298,20 @@ class Supervisor:
                 return
 
 
-class Membership(Service):
-    """Says that the worker lives, and enters it again when the store has forgotten it."""
-
-    name = "membership"
-
-    def __init__(
-        self,
-        engine: Engine,
-        settings: Settings,
-        worker: str,
-        member: Callable[[], NewWorker | None],
-        running: Callable[[], int],
-    ) -> None:
-        super().__init__()
-        self._engine = engine
-        self._beat = settings.beat
-        self._worker = worker
-        self._member = member
-        self._running = running
-        self._joined: NewWorker | None = None
-
-    async def step(self) -> float:
-        """Join or beat. Until the first child has said what it can run there is nothing to say."""
-        member = self._member()
-        if member is None:
-            return WAIT_FOR_HELLO
-        first = self._joined is None
-        if self._joined != member or not await self._is_known():
-            await self._engine.membership.join(member)
-            self._joined = member
-        if first:
-            events.emit(events.WORKER_STARTED, worker=member.id, queues=member.queues)
-        return self._beat
-
-    async def _is_known(self) -> bool:
-        return (await self._engine.membership.beat(self._worker, self._running())).known
-
-    async def stop(self) -> None:
-        """Take the worker out."""
-        await super().stop()
-        if self._joined is not None:
-            with contextlib.suppress(StoreError):
-                await self._engine.membership.leave(self._worker)
-
-
 async def run_until_signalled(supervisor: Supervisor) -> None:
-    """Run a worker; SIGTERM and Ctrl-C drain it, a second one shortens the grace."""
+    """Run a worker; SIGTERM and Ctrl-C drain it, a second one hurries; SIGHUP reloads it."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, supervisor.drain)
+    reactions = {
+        signal.SIGTERM: supervisor.drain,
+        signal.SIGINT: supervisor.drain,
+        signal.SIGHUP: supervisor.reload,
+    }
+    for number, reaction in reactions.items():
+        loop.add_signal_handler(number, reaction)
     try:
         await supervisor.run()
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in reactions:
             loop.remove_signal_handler(number)
 
 

@@ -9,11 +9,16 @@ from lamplighter.config import Settings
 from lamplighter.model.errors import StoreError
 from lamplighter.observability import events
 from lamplighter.service import Service
+from lamplighter.worker import memory
 from lamplighter.worker.burial import Burial
 from lamplighter.worker.link import Broken
 from lamplighter.worker.process import ChildProcess
 from lamplighter.worker.run import margin
 
+KILL_AFTER = 2.0
+"""Children that have not ended this long after their grace are killed."""
+WEIGH = 2.0
+"""Seconds between two looks at the memory of children."""
 SILENCE = 1.0
 """After this long without a word a child's unstarted claims are given back."""
 INTERVAL = 0.25
@@ -36,8 +41,15 @@ class Watch(Service):
         settings: Settings,
         burial: Burial,
         children: Callable[[], Iterable[ChildProcess]],
+        retire: Callable[[ChildProcess, str], None],
     ) -> None:
         super().__init__()
+        self._retire = retire
+        self._fat = settings.child_mb << 20
+        self._weigh_at = 0.0
+        if self._fat and not memory.KNOWN:
+            told = "this system does not tell how much memory a process uses; `child_mb` is ignored"
+            events.emit(events.SERVICE_ERROR, service=self.name, error=told, expected=True)
         self._burial = burial
         self._children = children
         self._believed = settings.lease - margin(settings.lease)
@@ -46,6 +58,8 @@ class Watch(Service):
 
     async def step(self) -> float:
         """Look at every child once."""
+        if self._fat:
+            self._replace_fat()
         for child in list(self._children()):
             if child.dead:
                 continue
@@ -82,10 +96,31 @@ class Watch(Service):
         child.lose([entry.number for entry in child.ledger.stale(now, self._believed)])
 
     def _end_overdue(self, child: ChildProcess, now: float) -> None:
+        """End a child for handlers past their hard end, after what runs beside them has ended.
+
+        Another child takes its place at once. One whose loop stands still finishes nothing.
+        """
         overdue = child.ledger.overdue(now)
-        if overdue and not child.condemned:
-            child.condemned = frozenset(entry.number for entry in overdue)
+        if overdue:
+            child.condemned |= {entry.number for entry in overdue}
+        beside = child.ledger.running() - len(overdue)
+        if overdue and (beside <= 0 or now - child.heard_at > SILENCE):
             child.kill()
+        elif overdue and not child.draining:
+            self._retire(child, "a handler is past its hard end")
+        elif now > child.end_by + KILL_AFTER:
+            child.kill()
+
+    def _replace_fat(self) -> None:
+        """Replace children that have grown beyond their memory; what they run may finish."""
+        now = runtime.boottime()
+        if now < self._weigh_at:
+            return
+        self._weigh_at = now + WEIGH
+        for child in list(self._children()):
+            used = memory.of(child.pid) if child.ready and not child.draining else None
+            if used is not None and used > self._fat:
+                self._retire(child, f"it uses {used >> 20:,} MB of memory")
 
     def _notice_silence(self, child: ChildProcess, now: float) -> None:
         silent = now - child.heard_at

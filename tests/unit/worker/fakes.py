@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from lamplighter.model.job import Claim, Fence, Job, JobState, Level
-from lamplighter.port.values import Claimed, Renewed, SettleAnswer, Settled
+from lamplighter.port.values import Claimed, Recorded, Renewed, SettleAnswer, Settled
 from lamplighter.registry import JobType, Registry
 from lamplighter.worker.run import Run
 
@@ -74,6 +74,7 @@ class FakeJobs:
         self.requests: list = []
         self.settled: list = []
         self.renewals: list = []
+        self.recorded: list = []
         self.claims: list[Claim] = []
         self.held: dict[str, bool] = {}
         self.cancelled: set[str] = set()
@@ -113,6 +114,11 @@ class FakeJobs:
             Renewed(lease.id, self.held.get(lease.id, True), lease.id in self.cancelled)
             for lease in leases
         ]
+
+    async def record(self, recordings) -> list[Recorded]:
+        await self._pass()
+        self.recorded.append(list(recordings))
+        return [Recorded(one.id, self.held.get(one.id, True)) for one in recordings]
 
     async def rescue(self, limit: int) -> list:
         await self._pass()

@@ -9,6 +9,7 @@ from lamplighter.config import Settings
 from lamplighter.model.errors import StoreUnreachable
 from lamplighter.model.outcome import Released
 from lamplighter.model.stride import QueueStride
+from lamplighter.worker.bench import Numbers
 from lamplighter.worker.claimer import Claimer
 from lamplighter.worker.executor import Executor
 from lamplighter.worker.link import Claimed, Started
@@ -40,8 +41,11 @@ class Bench:
             given,
             worker="w/c0",
             registry=registry_of(work),
+            types=lambda: ("work",),
             queues=queues or QueueStride(("default",)),
             executor=self.executor,
+            bench=self.executor.shared,
+            numbers=Numbers(),
             link=self.link,
             on_end=self._on_end,
             is_kept=lambda: self.kept,
@@ -105,7 +109,7 @@ async def test_it_claims_ahead_at_most_what_ended_lately():
         asked = []
         for seconds, ended in [(0.0, 0), (0.02, 10), (0.02, 30), (0.02, 30), (1.0, 130)]:
             clock.seconds += seconds
-            bench.executor.ended = ended
+            bench.executor.shared.ended = ended
             await bench.claimer.step()
             asked.append(bench.jobs.requests[-1].limit)
 
@@ -113,7 +117,7 @@ async def test_it_claims_ahead_at_most_what_ended_lately():
 
 
 async def test_while_enough_waits_nothing_is_claimed(bench):
-    bench.executor.waiting.extend(object() for _ in range(2))
+    bench.executor.shared.waiting.extend(object() for _ in range(2))
 
     assert bench.claimer._next_request() is None
 

@@ -221,10 +221,10 @@ async def test_no_more_handlers_run_than_there_are_slots():
     await asyncio.sleep(0)
 
     assert len(bench.executor.running) == 2
-    assert len(bench.executor.waiting) == 3
+    assert len(bench.executor.shared.waiting) == 3
     gate.set()
     await until(lambda: len(bench.outcomes) == 5)
-    assert bench.executor.ended == 5
+    assert bench.executor.shared.ended == 5
     assert bench.room
 
 
@@ -361,10 +361,10 @@ async def test_a_long_timeout_is_kept_by_the_pulse():
     bench.executor.offer([run])
     await until(lambda: run.entered)
 
-    bench.executor.stop_overdue()
+    bench.executor.tick()
     assert run.stop is None
-    run.hard_end -= 3600
-    bench.executor.stop_overdue()
+    run.soft_end -= 3600
+    bench.executor.tick()
     await until(lambda: bench.outcomes)
 
     assert isinstance(bench.outcomes[0], TimedOut)
@@ -454,7 +454,7 @@ async def test_claims_nobody_vouches_for_are_lost():
     old, fresh, waiting = (
         make_run(waits, number, vouched_at=at) for number, at in enumerate([now, now, now])
     )
-    bench.executor.slots = 2
+    bench.executor.shared.slots = 2
     bench.executor.offer([old, fresh, waiting])
     await until(lambda: old.entered and fresh.entered)
     fresh.vouched_at = now + 20

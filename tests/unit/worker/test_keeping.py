@@ -1,6 +1,7 @@
 """Leases, silent children and dead ones, as the supervisor handles them."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -10,11 +11,13 @@ from lamplighter.model.errors import StoreBusy
 from lamplighter.model.job import Delivery, JobState
 from lamplighter.observability import events
 from lamplighter.port.store import queue_topic
+from lamplighter.worker import memory
 from lamplighter.worker.burial import Burial
 from lamplighter.worker.keeper import Keeper
 from lamplighter.worker.link import (
     Cancel,
     Claimed,
+    Extended,
     Finished,
     Forsaken,
     Hello,
@@ -26,7 +29,7 @@ from lamplighter.worker.link import (
 )
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
 from lamplighter.worker.run import margin
-from lamplighter.worker.watch import FORSAKEN, START_DEADLINE, Watch
+from lamplighter.worker.watch import FORSAKEN, KILL_AFTER, START_DEADLINE, Watch
 from tests.unit.worker.fakes import Clock, FakeLink, make_claim, make_engine, until
 
 SETTINGS = Settings(lease=30.0)
@@ -38,7 +41,12 @@ class Child(ChildProcess):
 
     def __init__(self) -> None:
         plan = Plan(spec="x:y", settings=SETTINGS, slots=1, queues=None, events=False)
-        hooks = Hooks(on_hello=lambda *_: None, on_resync=lambda *_: None, on_told=lambda *_: None)
+        hooks = Hooks(
+            on_hello=lambda *_: None,
+            on_resync=lambda *_: None,
+            on_told=lambda *_: None,
+            on_convicted=lambda *_: None,
+        )
         super().__init__("w/c0", plan, hooks)
         self.line = FakeLink()
         self.line.read = lambda: None
@@ -89,7 +97,12 @@ async def burial(engine):
 
 @pytest.fixture
 async def watch(child, burial):
-    return Watch(SETTINGS, burial, lambda: [child])
+    def retire(child: Child, why: str) -> None:
+        child.draining = True
+        child.why = why
+        child.end_by = runtime.boottime() + SETTINGS.grace
+
+    return Watch(SETTINGS, burial, lambda: [child], retire)
 
 
 # ── keeper ───────────────────────────────────────────────────────────────────────────────────
@@ -139,13 +152,26 @@ async def test_a_failed_round_is_unknown_and_soon_repeated(clock, engine, child,
     assert child.ledger.entries[0].kept_at == 1010.0
 
 
-async def test_the_dead_and_the_condemned_are_not_kept(clock, engine, child, keeper):
+async def test_the_dead_are_not_kept(clock, engine, child, keeper):
     child.claims(0)
-    child.condemned = frozenset({0})
+    child.dead = True
     clock.seconds += 20
     await keeper.step()
 
     assert engine.jobs.renewals == []
+
+
+async def test_what_hangs_is_kept_only_while_its_neighbours_finish(clock, engine, child, keeper):
+    child.claims(0)
+    child.starts(0, hard_end=1001.0)
+    clock.seconds += 20
+    child.condemned = frozenset({0})
+    await keeper.step()
+    assert engine.jobs.renewals == []
+
+    child.draining = True
+    await keeper.step()
+    assert engine.jobs.renewals == [[f"{0:026d}"]]
 
 
 async def test_a_resync_confirms_what_the_store_extends(engine, child, keeper):
@@ -175,11 +201,11 @@ async def test_a_lease_that_could_not_be_renewed_is_given_up_before_its_end(cloc
     assert child.heard(Lost) == [[0]]
 
 
-async def test_a_child_past_a_hard_end_is_killed(clock, child, watch):
+async def test_a_child_with_nothing_but_a_handler_past_its_hard_end_is_killed(clock, child, watch):
     child.claims(0, 1)
     child.starts(0, hard_end=1001.0)
-    child.starts(1)
     clock.seconds += 0.9
+    child._hear(Tick(1))
     await watch.step()
     assert not child.killed
 
@@ -187,6 +213,87 @@ async def test_a_child_past_a_hard_end_is_killed(clock, child, watch):
     await watch.step()
     assert child.killed
     assert child.condemned == {0}
+
+
+async def test_beside_a_handler_past_its_hard_end_others_may_finish(clock, child, watch):
+    child.claims(0, 1)
+    child.starts(0, hard_end=1001.0)
+    child.starts(1)
+    clock.seconds += 1
+    child._hear(Tick(2))
+    await watch.step()
+    assert child.draining
+    assert not child.killed
+
+    child._hear(Finished([1]))
+    await watch.step()
+    assert child.killed
+    assert child.condemned == {0}
+
+
+async def test_a_child_that_does_not_end_after_its_grace_is_killed(clock, child, watch):
+    child.claims(0, 1)
+    child.starts(0, hard_end=1001.0)
+    child.starts(1)
+    for seconds in (1, SETTINGS.grace + KILL_AFTER - 0.1):
+        clock.seconds += seconds
+        child._hear(Tick(2))
+        await watch.step()
+        assert not child.killed
+
+    clock.seconds += 0.2
+    child._hear(Tick(2))
+    await watch.step()
+    assert child.killed
+
+
+async def test_a_child_whose_loop_stands_still_finishes_nothing_and_is_killed_at_once(
+    clock, child, watch
+):
+    child.claims(0, 1)
+    child.starts(0, hard_end=1001.0)
+    child.starts(1)
+    clock.seconds += 1.1
+    await watch.step()
+
+    assert child.killed
+
+
+async def test_a_handler_that_came_further_has_another_hard_end(clock, child, watch):
+    child.claims(0)
+    child.starts(0, hard_end=1001.0)
+    child._hear(Extended([(0, 1005.0), (7, 1.0)]))
+    clock.seconds += 2
+    child._hear(Tick(1))
+    await watch.step()
+    assert not child.killed
+
+    clock.seconds += 3
+    await watch.step()
+    assert child.killed
+
+
+async def test_a_child_beyond_its_memory_is_replaced(clock, child, burial, monkeypatch):
+    retired = []
+    settings = Settings(child_mb=100)
+    watch = Watch(settings, burial, lambda: [child], lambda child, why: retired.append(why))
+    used = {0: 100 << 20}
+    monkeypatch.setattr("lamplighter.worker.memory.of", used.get)
+    await watch.step()
+    assert retired == []
+
+    used[0] += 1 << 20
+    await watch.step()
+    assert retired == []
+    clock.seconds += 2.1
+    child._hear(Tick(0))
+    await watch.step()
+    assert retired == ["it uses 101 MB of memory"]
+
+
+def test_memory_is_told_of_processes_that_live():
+    assert memory.of(os.getpid()) > 1 << 20
+    assert memory.of(2**22 + 1) is None
 
 
 async def test_a_silent_childs_unstarted_claims_are_given_back(clock, engine, child, watch):

@@ -200,14 +200,14 @@ async def test_a_handler_that_must_not_begin_goes_back_to_wait(handler):
     run = make_run(handler)
     bench.executor.offer([run])
     await until(lambda: calls and run.number not in bench.executor.running)
-    assert list(bench.executor.waiting) == [run]
+    assert list(bench.executor.shared.waiting) == [run]
     assert bench.outcomes == {}
 
 
 async def test_without_a_thread_the_job_is_given_back(monkeypatch):
-    monkeypatch.setattr("lamplighter.worker.executor.NO_THREAD_PAUSE", 0.0)
+    monkeypatch.setattr("lamplighter.worker.shared.NO_THREAD_PAUSE", 0.0)
     bench = Bench(through)
-    bench.executor._threads.submit = lambda task: False
+    bench.executor._together._threads.submit = lambda task: False
 
     assert await bench.outcome(make_run(in_a_thread)) == Released()
 
@@ -224,7 +224,7 @@ async def test_a_handler_in_a_thread_is_not_run_twice_at_once():
 
     assert await bench.outcome(make_run(in_a_thread)) == Succeeded(b'"none"')
     assert isinstance(ended[1], RuntimeError)
-    assert bench.executor.ended == 1
+    assert bench.executor.shared.ended == 1
 
 
 async def test_a_middleware_may_try_again():

@@ -128,7 +128,12 @@ async def test_reports_beyond_the_limit_are_dropped_and_that_is_told_once(monkey
 async def test_the_settler_reports_what_the_store_accepted():
     engine = make_engine()
     settler = Settler(
-        engine, Settings(), on_settled=print, on_ended=print, on_forsaken=lambda _: None
+        engine,
+        Settings(),
+        on_settled=print,
+        on_ended=print,
+        on_forsaken=lambda _: None,
+        last_words=lambda _: None,
     )
     hooks, seen = Hooks(), []
     hooks.success.append(lambda report: seen.append(report.job_id[-1]))

@@ -35,6 +35,7 @@ class Bench:
             on_settled=self.settled.append,
             on_ended=self.ended.append,
             on_forsaken=self.forsaken.append,
+            last_words=lambda run: run.notes.take(last=True),
         )
         self.settler.start()
 

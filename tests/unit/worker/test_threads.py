@@ -7,7 +7,7 @@ import pytest
 
 from lamplighter.model.outcome import Released, Succeeded
 from lamplighter.observability import events
-from lamplighter.worker import executor
+from lamplighter.worker import shared
 from lamplighter.worker.run import Stop
 from lamplighter.worker.threads import Threads
 from tests.unit.worker.fakes import make_run, until
@@ -52,7 +52,7 @@ async def test_what_finds_no_thread_waits_for_one_there_is(allowed):
 async def test_without_any_thread_jobs_are_given_back_unstarted_and_it_is_told(
     allowed, monkeypatch
 ):
-    monkeypatch.setattr(executor, "NO_THREAD_PAUSE", 0.01)
+    monkeypatch.setattr(shared, "NO_THREAD_PAUSE", 0.01)
     told = []
     stop = events.listen(lambda name, fields: told.append((name, fields.get("service"))))
     bench = Bench(slots=3)
@@ -70,7 +70,7 @@ async def test_without_any_thread_jobs_are_given_back_unstarted_and_it_is_told(
 
 
 async def test_what_was_lost_while_it_found_no_thread_is_not_written(allowed, monkeypatch):
-    monkeypatch.setattr(executor, "NO_THREAD_PAUSE", 0.01)
+    monkeypatch.setattr(shared, "NO_THREAD_PAUSE", 0.01)
     bench = Bench()
     bench.executor.offer([make_run(work)])
 

@@ -1,0 +1,133 @@
+"""Ends what the handlers of a dead process have started, wherever it has gone.
+
+A process can leave its group and its session, but not the environment it was started with. So
+each of our processes has a variable of its own, which all that it starts inherit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+from collections.abc import Collection
+from pathlib import Path
+
+SLOT = "LAMPLIGHTER_SLOT"
+"""Variable that names one slot process, and all that it starts."""
+CHILD = "LAMPLIGHTER_CHILD"
+"""Variable that names one child, by its worker id, and all that it starts."""
+ROUNDS = 20
+"""Looks at all processes; more would only be needed for what forks faster than we kill."""
+MOMENT = 0.005
+"""Seconds between two looks at those who are dying."""
+
+_PROCESSES = Path("/proc")
+
+
+def kill_marked(mark: str) -> int:
+    """Kill every process whose environment has the variable ``mark``, written as ``NAME=value``.
+
+    Looks again until none is left, because one may start another while we look. Gives how many
+    were killed. Only Linux shows the environments of processes; elsewhere it does nothing.
+    """
+    if sys.platform != "linux":
+        return 0
+    wanted, killed = f"\0{mark}\0".encode(), set[int]()
+    for _ in range(ROUNDS):
+        found = {pid for pid in _pids() if _has(pid, wanted)}
+        if not found:
+            break
+        if found <= killed:
+            # Told already: give the system a moment to end them.
+            threading.Event().wait(MOMENT)
+        killed |= {pid for pid in found if _kill(pid, wanted)}
+    return len(killed)
+
+
+def kill_group(pid: int) -> None:
+    """Kill a process group by the number of its leader, if it is still there."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all descendants whose own parents end, where the system offers it."""
+    if sys.platform == "linux":
+        set_child_subreaper = 36
+        ctypes.CDLL(None).prctl(set_child_subreaper, 1)
+
+
+def children() -> set[int]:
+    """Give the processes that this one is the parent of, as far as the system tells."""
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        for task in os.listdir("/proc/self/task"):  # noqa: PTH208 - twice as fast
+            with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/children") as file:  # noqa: PTH123
+                found.update(map(int, file.read().split()))
+    return found
+
+
+def kill_children(spared: Collection[int]) -> None:
+    """Kill all children but these, and all that they have started.
+
+    Who has adopted orphans sees its grandchildren as children once these are dead.
+    """
+    if not hasattr(os, "waitid"):
+        return
+    for _ in range(ROUNDS):
+        try:
+            # The one system call that it costs when there is nothing to do.
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        found = children().difference(spared)
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in found:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def _pids() -> list[int]:
+    own = os.getpid()
+    return [int(name) for name in os.listdir(_PROCESSES) if name.isdigit() and int(name) != own]  # noqa: PTH208 - twice as fast
+
+
+def _has(pid: int, wanted: bytes) -> bool:
+    """Whether it is ours; the dead have no environment, and those of others are closed to us."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
+    except OSError:
+        return False
+    environment = b"\0"
+    try:
+        while piece := os.read(descriptor, 1 << 17):
+            environment += piece
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return wanted in environment
+
+
+def _kill(pid: int, wanted: bytes) -> bool:
+    """Kill it if it is still the one we saw: a number may have gone to somebody else since."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if not _has(pid, wanted):
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True

@@ -1,0 +1,276 @@
+"""Processes that run one job each, for jobs that are isolated or suspected.
+
+A process is started for a run when none is idle that is like its job type wants it, and ended
+after some idle time, some jobs, or with too much memory. When one dies the job it had is to
+blame, and no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from lamplighter import runtime
+from lamplighter.config import Settings
+from lamplighter.model.isolation import ORDINARY, Isolation, Surroundings
+from lamplighter.model.outcome import Cancelled, Outcome, Released, TimedOut
+from lamplighter.observability import events
+from lamplighter.worker import cgroup, limits, outcomes
+from lamplighter.worker.link import Broken
+from lamplighter.worker.run import Run, Stop
+from lamplighter.worker.slot_process import Hooks, Killed, Plan, SlotProcess
+
+IDLE = 30.0
+"""Seconds after which a process without a job ends."""
+START = 60.0
+"""Seconds in which a process must become ready, its providers included."""
+PATIENCE = 5.0
+"""Seconds that a process has to end by itself."""
+CLOSE = 0.5
+"""The same when the child ends."""
+PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds that a job keeps its place when its process could not start: it would come back at
+once. Doubled with each failure."""
+
+_MEGABYTE = 1 << 20
+
+
+class Slots:
+    """The slot processes of one child, at most ``limit`` of them busy."""
+
+    def __init__(
+        self,
+        *,
+        spec: str,
+        settings: Settings,
+        path: list[str],
+        worker: str,
+        limit: int,
+        on_end: Callable[[Run, Outcome | None], None],
+        on_room: Callable[[], None] = lambda: None,
+        on_sent: Callable[[Run], None] = lambda _run: None,
+        may_begin: Callable[[Run], bool] = lambda _run: True,
+    ) -> None:
+        self.limit = limit
+        self._settings = settings
+        self._on_end = on_end
+        self._on_room = on_room
+        self._on_sent = on_sent
+        """Told when a process has got its job, which is when the job's time begins."""
+        self._may_begin = may_begin
+        """Asked before a job is sent, because its process may have taken long to start. It may
+        also set the run's times anew, for the same reason."""
+        self._plan = Plan(spec, settings, path, worker)
+        self._hooks = Hooks(self._became_ready, self._did)
+        self._groups = cgroup.find()
+        self._running: dict[int, SlotProcess] = {}
+        """The process of each run, by the run's number."""
+        self._paused: dict[int, tuple[Run, asyncio.TimerHandle]] = {}
+        """Runs that will be given back, because their process could not start."""
+        self._alive: dict[SlotProcess, asyncio.Task[None]] = {}
+        self._idle: list[SlotProcess] = []
+        """The one used last is at the end: it is warm."""
+        self._failures: dict[Surroundings, int] = {}
+        self._warned: set[Surroundings] = set()
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def room(self) -> int:
+        """How many more runs could be started now."""
+        return self.limit - len(self._running) - len(self._paused)
+
+    @property
+    def pids(self) -> list[int]:
+        """Numbers of the processes there are."""
+        return [slot.pid for slot in self._alive if slot.pid]
+
+    # ── run ──────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, run: Run) -> None:
+        """Run a job in a process of its own; ``on_end`` tells what it came to. Never waits."""
+        run.isolated = True
+        wanted = run.type.surroundings if run.type.isolation is Isolation.PROCESS else ORDINARY
+        slot = self._take_idle(wanted) or self._spawn(wanted)
+        slot.run = run
+        self._running[run.number] = slot
+        if slot.ready:
+            self._send(slot, run)
+
+    def _take_idle(self, wanted: Surroundings) -> SlotProcess | None:
+        idle = self._idle
+        for place in range(len(idle) - 1, -1, -1):
+            if idle[place].surroundings == wanted:
+                return idle.pop(place)
+        return None
+
+    def _spawn(self, wanted: Surroundings) -> SlotProcess:
+        working = [slot for slot in self._alive if not slot.killed and slot.retired_at is None]
+        if len(working) >= self.limit and self._idle:
+            self._idle.pop(0).retire()
+        self._warn(wanted)
+        slot = SlotProcess(self._plan, wanted, self._groups, self._hooks)
+        self._alive[slot] = runtime.spawn(self._attend(slot), name="slot")
+        return slot
+
+    def _send(self, slot: SlotProcess, run: Run) -> None:
+        if self._may_begin(run):
+            slot.do(run)
+            self._on_sent(run)
+            return
+        slot.run = None
+        self._rest(slot)
+        self._end(run, Released())
+
+    def _became_ready(self, slot: SlotProcess) -> None:
+        self._failures.pop(slot.surroundings, None)
+        if slot.killed is not None or slot.status is not None:
+            return
+        if slot.run is not None:
+            self._send(slot, slot.run)
+        else:
+            self._rest(slot)
+
+    def _did(self, slot: SlotProcess, run: Run, outcome: Outcome | None) -> None:
+        if slot.killed is None and slot.status is None:
+            self._rest(slot)
+        self._end(run, None if run.stop is Stop.LOST else outcome)
+
+    def _rest(self, slot: SlotProcess) -> None:
+        """Keep a process for the next job, unless it has grown old or fat."""
+        settings = self._settings
+        if slot.jobs >= settings.recycle_jobs or slot.rss > settings.recycle_mb * _MEGABYTE:
+            slot.retire()
+            return
+        slot.idle_since = runtime.boottime()
+        self._idle.append(slot)
+
+    def _end(self, run: Run, outcome: Outcome | None) -> None:
+        self._running.pop(run.number, None)
+        self._on_end(run, outcome)
+
+    # ── stop ─────────────────────────────────────────────────────────────────────────────────
+
+    def stop(self, run: Run, why: Stop) -> None:
+        """Bring a run to its end: tell it, or, if it is lost, kill its process."""
+        # A first reason stands, but for the one that forbids to write.
+        run.stop = why if why is Stop.LOST or run.stop is None else run.stop
+        slot = self._running.get(run.number)
+        if run.number in self._paused:
+            self._paused.pop(run.number)[1].cancel()
+            self._end(run, _unbegun(run))
+        elif slot is None:
+            return
+        elif not run.entered:
+            # Its process is still starting; it will do for another.
+            slot.run = None
+            self._end(run, _unbegun(run))
+        elif why is Stop.LOST:
+            slot.kill(Killed.LOST)
+        else:
+            slot.halt(run, why)
+
+    def tick(self, now: float) -> None:
+        """Kill what is past its hard end, and end what is idle for long. Called by the pulse."""
+        for slot in tuple(self._alive):
+            if slot.killed is not None:
+                continue
+            if slot.retired_at is not None:
+                if now - slot.retired_at > PATIENCE:
+                    slot.kill(Killed.CLOSING)
+            elif not slot.ready:
+                if now - slot.born_at > START:
+                    cause = f"a process did not become ready within {START:g} s"
+                    slot.broken = Broken("error", cause, "make the program's import quicker")
+                    slot.kill(Killed.SILENT)
+            elif slot.run is not None:
+                if slot.run.hard_end <= now:
+                    slot.kill(Killed.OVERDUE)
+            elif now - slot.idle_since > IDLE:
+                self._idle.remove(slot)
+                slot.retire()
+
+    async def close(self) -> None:
+        """End all processes, those that have a job at once, and all within a second or so."""
+        for run, timer in tuple(self._paused.values()):
+            timer.cancel()
+            self._paused.pop(run.number)
+            self._end(run, Released())
+        idle, self._idle = self._idle, []
+        for slot in idle:
+            slot.retire()
+        for slot in self._alive:
+            if slot.retired_at is None:
+                slot.kill(Killed.CLOSING)
+        await self._buried_within(CLOSE)
+        for slot in self._alive:
+            slot.kill(Killed.CLOSING)
+        await self._buried_within(CLOSE)
+        for slot in self._running.copy().values():
+            # The system has not ended it; nobody can say what becomes of its job.
+            if slot.run is not None:
+                self._end(slot.run, None)
+
+    async def _buried_within(self, seconds: float) -> None:
+        if self._alive:
+            await asyncio.wait(self._alive.values(), timeout=seconds)
+
+    # ── the end of a process ─────────────────────────────────────────────────────────────────
+
+    async def _attend(self, slot: SlotProcess) -> None:
+        try:
+            await slot.live()
+        finally:
+            del self._alive[slot]
+            if slot in self._idle:
+                self._idle.remove(slot)
+        run, slot.run = slot.run, None
+        if run is None or run.number not in self._running:
+            return
+        if run.stop is Stop.LOST:
+            self._end(run, None)
+        elif slot.killed is Killed.OVERDUE:
+            overdue = TimedOut(outcomes.out_of_time(run, killed=True))
+            self._end(run, Cancelled() if run.stop is Stop.CANCEL else overdue)
+        elif slot.killed is Killed.CLOSING:
+            self._end(run, outcomes.stopped(run) or Released(started=run.entered))
+        elif slot.broken is not None or not run.entered:
+            self._pause(slot, run)
+        else:
+            self._end(run, slot.crash())
+
+    def _pause(self, slot: SlotProcess, run: Run) -> None:
+        """Give a run back that could not begin, a little later, and tell why."""
+        failures = self._failures.get(slot.surroundings, 0)
+        self._failures[slot.surroundings] = failures + 1
+        run.entered = False
+        _tell_broken(slot, run)
+        del self._running[run.number]
+        pause = min(LONGEST_PAUSE, PAUSE * 2 ** min(failures, 10))
+        self._paused[run.number] = run, self._loop.call_later(pause, self._give_back, run)
+
+    def _give_back(self, run: Run) -> None:
+        del self._paused[run.number]
+        self._end(run, Released())
+
+    def _warn(self, wanted: Surroundings) -> None:
+        if wanted in self._warned:
+            return
+        self._warned.add(wanted)
+        for told in limits.unsupported(wanted.limits, grouped=self._groups is not None):
+            events.emit(events.SERVICE_ERROR, service="limits", error=told, expected=True)
+
+
+def _unbegun(run: Run) -> Outcome | None:
+    """Say what a run came to that was stopped before its handler had begun."""
+    return Released() if run.stop is Stop.TIMEOUT else outcomes.stopped(run)
+
+
+def _tell_broken(slot: SlotProcess, run: Run) -> None:
+    broken = slot.broken
+    cause = slot.crash().how if broken is None else broken.cause
+    told = f"no process could be started for `{run.type.name}`; its job is given back: {cause}"
+    if broken is not None and broken.hint:
+        told += f"\n\nhint: {broken.hint}"
+    elif slot.last_words:
+        told += f"\n\n{slot.last_words}"
+    events.emit(events.SERVICE_ERROR, service="slots", error=told, expected=False)
