@@ -1,8 +1,9 @@
 """A small online shop, told as background jobs. Run it with `make run`.
 
 That command runs a worker and the story at the end of this file. It divides all waiting by 2880,
-so a day passes in half a minute. To look behind the scenes, try in a second terminal, in the same
-folder:
+so a day passes in half a minute. In a terminal, press k to kill a worker process with -9 and see
+that no job is lost; or change a job in this file, save it, and the next one runs the new code. To
+look behind the scenes, try in a second terminal, in the same folder:
 
     .venv/bin/lamplighter queues
     .venv/bin/lamplighter jobs list --status retrying
@@ -63,6 +64,15 @@ def write_invoice(ctx: Context, number: int) -> str:
     return f"invoice {number} for {ctx.tenant}"
 
 
+@app.job(queue="billing")
+async def close_the_books(ctx: Context, month: str) -> str:
+    """A long job says how far it has come. When its process dies, another one begins anew."""
+    for day in range(1, 31):
+        ctx.progress(day, 30, f"{month}, day {day}")
+        await asyncio.sleep(0.25)
+    return f"the books of {month} are closed"
+
+
 @app.job(queue="warehouse", retry=Retry(fixed=10 * MINUTE, max_attempts=3))
 async def sync_old_warehouse(shelf: str) -> None:
     """Some things cannot work. After the third attempt this job is a dead letter."""
@@ -77,6 +87,8 @@ GOODS = ["a lantern", "a box of matches", "lamp oil", "a brass ladder", "a dozen
 # The shop also does the billing for others. All share the workers: when everybody has invoices
 # waiting, the hotel gets five turns for each turn of the bakery. Nobody waits for ever.
 TENANTS = {"corner-bakery": 1, "city-library": 2, "harbour-tours": 3, "grand-hotel": 5}
+
+MONTHS = ["January", "February", "March", "April", "May", "June", "July"]
 
 
 @app.on_dev
@@ -104,6 +116,9 @@ async def open_the_shop(app: App) -> None:
                 for tenant in TENANTS
                 for line in range(1, 11)
             )
+        if number % 8 == 1:
+            month, tenant = MONTHS[number // 8 % len(MONTHS)], random.choice([*TENANTS])
+            await close_the_books.options(tenant=tenant).submit(month)
         if number % 10 == 0:
             await sync_old_warehouse.submit(shelf=f"B{number // 10}")
 

@@ -1,6 +1,7 @@
 """`lamplighter dev`: a program at work in one command, until Ctrl-C."""
 
 import asyncio
+import codecs
 import fcntl
 import json
 import os
@@ -29,6 +30,7 @@ class Terminal:
         self.process = process
         self.text = ""
         self._source = source
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         os.set_blocking(source, False)
         self._news = asyncio.Event()
         asyncio.get_running_loop().add_reader(source, self._read)
@@ -43,6 +45,15 @@ class Terminal:
                     await self._news.wait()
         except TimeoutError:
             raise AssertionError(f"waited in vain for {parts}: {self.text}") from None
+
+    def press(self, key: str) -> None:
+        """Type a key; what was shown before does not count any more."""
+        self.text = ""
+        os.write(self._source, key.encode())
+
+    def modes(self) -> list:
+        """Give what the terminal does with what is typed."""
+        return termios.tcgetattr(self._source)
 
     async def ended(self) -> int:
         try:
@@ -60,7 +71,7 @@ class Terminal:
     def _read(self) -> None:
         try:
             while chunk := os.read(self._source, 1 << 16):
-                self.text += chunk.decode(errors="replace")
+                self.text += self._decoder.decode(chunk)
         except BlockingIOError:
             pass
         except OSError:
@@ -73,7 +84,7 @@ class Terminal:
 async def dev(tmp_path):
     started: list[Terminal] = []
 
-    def start(*arguments: str, terminal: bool = False) -> Terminal:
+    def start(*arguments: str, terminal: bool = False, keyboard: bool = False) -> Terminal:
         source, sink = pty.openpty() if terminal else os.pipe()
         if terminal:
             fcntl.ioctl(sink, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
@@ -81,9 +92,10 @@ async def dev(tmp_path):
             [COMMAND, "dev", *arguments],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
-            stdin=subprocess.DEVNULL,
+            stdin=sink if keyboard else subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
+            start_new_session=keyboard,
         )
         os.close(sink)
         started.append(Terminal(process, source))
@@ -168,11 +180,85 @@ def test_the_shop_names_what_its_story_uses():
     app = load("examples.shop:app")
     assert isinstance(app, App)
     assert app.registry.names() == (
-        *("charge", "remind_of_cart", "send_confirmation"),
+        *("charge", "close_the_books", "remind_of_cart", "send_confirmation"),
         *("sync_old_warehouse", "write_invoice"),
     )
     assert app.registry.get("charge").retry.delays == (60, 300, 1800)
     assert len(app.stories) == 1
+
+
+SHOW = """
+import asyncio
+
+from lamplighter import App, Context
+
+app = App()
+
+
+@app.job
+async def count(ctx: Context) -> None:
+    for number in range(1_000):
+        ctx.progress(number, 1_000, "of the old code")
+        await asyncio.sleep(0.1)
+
+
+@app.on_dev
+async def story(app: App) -> None:
+    for tenant in ("ada", "grace"):
+        await count.options(tenant=tenant).submit()
+"""
+
+
+@pytest.mark.timeout(120)
+async def test_the_show_in_a_terminal_kill_reload_and_quit(dev, tmp_path):
+    (tmp_path / "show.py").write_text(SHOW)
+    show = dev(
+        *("show:app", "--processes", "2"),
+        terminal=True,
+        keyboard=True,
+    )
+    before = show.modes()
+
+    await show.shown("running jobs", "ada", "grace", " % ", "of the old code")
+    await show.shown("killed 0 · lost 0", "k kill -9 a child")
+    assert not show.modes()[3] & termios.ICANON
+
+    show.press("k")
+    await show.shown("with -9, which held", "killed 1 · lost 0 · recovered in")
+    await show.shown("are in safe hands again after", "is ready")
+
+    show.text = ""
+    (tmp_path / "show.py").write_text(SHOW.replace("range(1_000):", "range(1_000: #"))
+    await show.shown("not reloaded, the old code runs on", "SyntaxError")
+
+    show.text = ""
+    (tmp_path / "show.py").write_text(SHOW.replace("old code", "fresh code"))
+    await show.shown("reloaded: show.py changed")
+
+    show.press("p")
+    await show.shown("the view is paused")
+    show.press("p")
+    await show.shown("p pause the view")
+
+    show.press("q")
+    await show.shown("stopping: running jobs get 30 s")
+    show.press("q")
+    assert await show.ended() == 0
+    assert "killed 1 · lost 0" in show.text
+    assert "Traceback" not in show.text
+    assert "\x1b[?1049l" in show.text
+    assert show.modes() == before
+
+
+async def test_without_a_terminal_the_code_is_reloaded_too_unless_told_otherwise(dev, tmp_path):
+    (tmp_path / "show.py").write_text(SHOW)
+    show = dev("show:app", "--processes", "1")
+    await show.shown("is ready", "submitted")
+    (tmp_path / "show.py").write_text(SHOW.replace("old code", "fresh code"))
+    await show.shown("reloaded: show.py changed", "its code is replaced")
+    show.process.send_signal(signal.SIGTERM)
+    show.process.send_signal(signal.SIGTERM)
+    assert await show.ended() == 0
 
 
 QUIET = """

@@ -80,6 +80,13 @@ def short_error(text: str) -> str:
     return f"{kind.rpartition('.')[2]}{colon}{message}" if " " not in kind else text
 
 
+def short_cause(text: str) -> str:
+    """Give what an error says first, and the end of its traceback, which says most."""
+    first = first_line(text)
+    last = text.rstrip().rpartition("\n")[2].strip()
+    return first if last == first or not first.endswith(":") else f"{first} {first_line(last)}"
+
+
 def _word(outcome: str, state: str) -> str:
     if state != "waiting":
         return state
@@ -117,15 +124,35 @@ def _worker_stopped(fields: Fields) -> tuple[str, str, str]:
     return "stopped", f"{fields.get('worker')}", "dim"
 
 
+def _worker_scaled(fields: Fields) -> tuple[str, str, str]:
+    text = f"from {fields.get('before')} to {fields.get('size')} children"
+    return "scaled", f"{text}: {fields.get('reason')}", "cyan"
+
+
+def _worker_reloaded(fields: Fields) -> tuple[str, str, str]:
+    return "reload", f"{fields.get('children')} children are replaced one by one", "cyan"
+
+
 def _child_started(fields: Fields) -> tuple[str, str, str]:
     return "child", f"pid {fields.get('pid')} is ready", "dim"
 
 
+def _child_retired(fields: Fields) -> tuple[str, str, str]:
+    why = f" · {fields['why']}" if fields.get("why") else ""
+    return "child", f"pid {fields.get('pid')} finishes its jobs and ends{why}", "dim"
+
+
 def _child_died(fields: Fields) -> tuple[str, str, str]:
     left = f"{fields.get('started')} running and {fields.get('unstarted')} waiting jobs given back"
-    why = f" · {first_line(str(fields['error']))}" if fields.get("error") else ""
+    why = f" · {short_cause(str(fields['error']))}" if fields.get("error") else ""
     text = f"pid {fields.get('pid')} ended with status {fields.get('status')}, {left}{why}"
     return "child died", text, "bold red"
+
+
+def _isolated(fields: Fields) -> tuple[str, str, str]:
+    lasting = span(fields.get("seconds", 0))
+    how = f" · {first_line(str(fields['how']))}" if fields.get("how") else ""
+    return "isolated", f"jobs of {fields.get('type')} run alone for {lasting}{how}", "yellow"
 
 
 def _silent(fields: Fields) -> tuple[str, str, str]:
@@ -156,8 +183,12 @@ _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.LEASE_LOST: _lease_lost,
     events.WORKER_STARTED: _worker_started,
     events.WORKER_STOPPED: _worker_stopped,
+    events.WORKER_SCALED: _worker_scaled,
+    events.WORKER_RELOADED: _worker_reloaded,
     events.CHILD_STARTED: _child_started,
+    events.CHILD_RETIRED: _child_retired,
     events.CHILD_DIED: _child_died,
+    events.TYPE_ISOLATED: _isolated,
     events.LOOP_SILENT: _silent,
     events.SERVICE_ERROR: _service_error,
     events.PRUNED: _pruned,

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import click
 
 from lamplighter.cli import output, reading, shapes, store
-from lamplighter.model.job import Attempt, JobRecord
+from lamplighter.cli.logs import logs
+from lamplighter.model.job import Attempt, ErrorInfo, JobRecord
 from lamplighter.port.store import JobStore
 from lamplighter.port.values import ChangeAnswer, Changed, JobFilter, JobPage
 
@@ -21,7 +22,10 @@ REFUSED = frozenset({ChangeAnswer.CONFLICT, ChangeAnswer.UNKNOWN})
 
 @click.group()
 def jobs() -> None:
-    """List, show, cancel, hold, unhold and retry jobs."""
+    """List, show, cancel, hold, unhold and retry jobs, and read their logs."""
+
+
+jobs.add_command(logs)
 
 
 # ── look ─────────────────────────────────────────────────────────────────────────────────────
@@ -97,15 +101,18 @@ def _about(record: JobRecord) -> str:
 
 @jobs.command()
 @click.argument("job_id", metavar="ID")
+@click.option("--tracebacks", is_flag=True, help="Also those of the attempts before the last.")
 @store.store_options
-def show(job_id: str, url: str | None, *, as_json: bool) -> None:
-    """Show everything about a job, with its failed attempts."""
+def show(job_id: str, url: str | None, *, tracebacks: bool, as_json: bool) -> None:
+    """Show everything about a job, with its attempts."""
     (checked,) = reading.ids([job_id])
     record, attempts = store.run(_job(url, checked))
-    show_job(record, attempts, as_json=as_json)
+    show_job(record, attempts, tracebacks=tracebacks, as_json=as_json)
 
 
-def show_job(record: JobRecord, attempts: Sequence[Attempt], *, as_json: bool) -> None:
+def show_job(
+    record: JobRecord, attempts: Sequence[Attempt], *, tracebacks: bool = False, as_json: bool
+) -> None:
     """Print one job at length."""
     if as_json:
         history = [shapes.attempt(attempt) for attempt in attempts]
@@ -113,14 +120,25 @@ def show_job(record: JobRecord, attempts: Sequence[Attempt], *, as_json: bool) -
         return
     output.print_fields(_fields(record))
     if attempts:
-        output.print_text("\nfailed attempts", bold=True)
+        output.print_text("\nattempts", bold=True)
         output.print_table(
-            [">number", "outcome", "ended", ">took", "error", "worker"],
+            [">number", "outcome", "began", ">took", ">lease", "host", "worker", "error"],
             (_attempt_row(attempt) for attempt in attempts),
             empty="",
         )
-    if record.error is not None and record.error.traceback:
-        output.print_text(f"\n{record.error.traceback.rstrip()}", dim=True)
+    if tracebacks:
+        for attempt in attempts:
+            title = f"attempt {attempt.number}, lease {attempt.lease}"
+            _print_traceback(attempt.error, title)
+    else:
+        _print_traceback(record.error)
+
+
+def _print_traceback(error: ErrorInfo | None, title: str = "") -> None:
+    if error is None or not error.traceback:
+        return
+    output.print_text(f"\n{title}", bold=True) if title else output.print_text("")
+    output.print_text(error.traceback.rstrip(), dim=True)
 
 
 def _fields(record: JobRecord) -> list[tuple[str, output.Cell | None]]:
@@ -135,8 +153,9 @@ def _fields(record: JobRecord) -> list[tuple[str, output.Cell | None]]:
         ("queue", job.queue),
         ("priority", job.level.label),
         ("tenant", job.tenant),
-        ("arguments", _json(job.args)),
-        ("result", _json(record.result)),
+        ("arguments", _json(shapes.arguments(record))),
+        ("progress", output.progress(record.progress)),
+        ("result", None if record.result is None else _json(shapes.plain(record.result))),
         ("no result", record.result_note),
         ("created", output.instant_and_away(job.created_at_ms)),
         ("due", output.instant_and_away(job.due_at_ms)),
@@ -155,21 +174,21 @@ def _fields(record: JobRecord) -> list[tuple[str, output.Cell | None]]:
 
 
 def _attempt_row(attempt: Attempt) -> list[output.Cell]:
-    error = attempt.error
+    error, ended = attempt.error, attempt.finished_at_ms
     return [
         str(attempt.number),
-        attempt.outcome,
-        output.away(attempt.finished_at_ms),
-        output.span((attempt.finished_at_ms - attempt.started_at_ms) / 1000),
-        output.first_line(f"{error.type}: {error.message}") if error else "",
+        output.status(attempt.outcome),
+        output.instant_and_away(attempt.started_at_ms) or "",
+        "" if ended is None else output.span(max(0, ended - attempt.started_at_ms) / 1000),
+        str(attempt.lease),
+        attempt.host,
         (attempt.worker, "dim"),
+        output.first_line(f"{error.type}: {error.message}") if error else "",
     ]
 
 
-def _json(written: bytes | None) -> str | None:
-    if written is None:
-        return None
-    return json.dumps(shapes.plain(written), ensure_ascii=False)
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 async def _page(url: str | None, which: JobFilter, limit: int, cursor: str | None) -> JobPage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ import click
 
 from lamplighter import runtime
 from lamplighter.model.job import Mark
+from lamplighter.model.journal import Progress
 from lamplighter.port.values import COUNT_LIMIT
 
 if TYPE_CHECKING:
@@ -161,6 +163,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
+def one_line(text: str) -> str:
+    """Give text that stays on its line, so that no part of it passes for a line of ours."""
+    return printable(text).replace("\n", "\\n")
+
+
 def first_line(text: str, limit: int = 100) -> str:
     """Give the beginning of a text that may be long."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
@@ -201,6 +208,24 @@ def span(seconds: float) -> str:
             part = rest // int(smaller)
             return f"{whole} {unit} {part} {below}" if part and whole < 10 else f"{whole} {unit}"
     raise AssertionError
+
+
+def progress(found: Progress | None) -> str | None:
+    """Write how far something has come: `30 of 200 (15 %), invoices`."""
+    if found is None:
+        return None
+    text = _amount(found.done)
+    if found.total is not None:
+        text += f" of {_amount(found.total)}"
+        share = 100 * found.done / found.total if found.total else math.nan
+        if math.isfinite(share):
+            # Rounded down: what is not finished is never shown as 100 %.
+            text += f" ({math.floor(share)} %)"
+    return f"{text}, {found.note}" if found.note else text
+
+
+def _amount(number: float) -> str:
+    return f"{number:,.10g}"
 
 
 def away(at_ms: int | None) -> str:

@@ -6,6 +6,7 @@ import json
 
 from lamplighter.cli.output import instant
 from lamplighter.model.job import Attempt, ErrorInfo, JobRecord, Mark
+from lamplighter.model.journal import Line, Progress
 from lamplighter.port.values import (
     Changed,
     DeadGroup,
@@ -15,8 +16,12 @@ from lamplighter.port.values import (
     TypeRow,
     WorkerInfo,
 )
+from lamplighter.secrecy import concealed
 
 Shape = dict[str, object]
+
+_LONGEST_RUN_MS = 100 * 365 * 86_400_000
+"""Whatever says more is no time since the beginning of a run."""
 
 
 def job(record: JobRecord) -> Shape:
@@ -30,7 +35,7 @@ def job(record: JobRecord) -> Shape:
         "queue": job.queue,
         "priority": job.level.label,
         "tenant": job.tenant,
-        "arguments": plain(job.args),
+        "arguments": arguments(record),
         "created_at": instant(job.created_at_ms),
         "due_at": instant(job.due_at_ms),
         "claimed_at": instant(record.claimed_at_ms),
@@ -45,6 +50,7 @@ def job(record: JobRecord) -> Shape:
         "tags": list(job.extras.tags),
         "metadata": dict(job.extras.metadata),
         "worker": record.worker,
+        "progress": progress(record.progress),
         "hold": mark(record.hold),
         "cancel": mark(record.cancel),
         "reason": record.reason,
@@ -54,18 +60,53 @@ def job(record: JobRecord) -> Shape:
     }
 
 
+def arguments(record: JobRecord) -> object:
+    """Give a job's arguments without those that are secret."""
+    return plain(concealed(record.job.args, record.job.extras.secrets))
+
+
+def progress(found: Progress | None) -> Shape | None:
+    """How far a job has come."""
+    if found is None:
+        return None
+    return {"done": found.done, "total": found.total, "note": found.note}
+
+
 def attempt(found: Attempt) -> Shape:
-    """One failed attempt."""
+    """One attempt; `finished_at` is null while it runs."""
+    ended = found.finished_at_ms
     return {
         "generation": found.generation,
         "number": found.number,
         "lease": found.lease,
         "outcome": found.outcome,
         "worker": found.worker,
+        "host": found.host,
         "started_at": instant(found.started_at_ms),
-        "finished_at": instant(found.finished_at_ms),
+        "finished_at": instant(ended),
+        "seconds": None if ended is None else (ended - found.started_at_ms) / 1000,
         "error": error(found.error),
     }
+
+
+def line(found: Line, lease: int, of: Attempt | None) -> Shape:
+    """One line of a log; what is not known of its attempt is null."""
+    return {
+        "lease": lease,
+        "attempt": None if of is None else of.number,
+        "number": found.number,
+        "at": line_instant(found, of),
+        "after_seconds": found.at_ms / 1000,
+        "level": found.level,
+        "text": found.text,
+    }
+
+
+def line_instant(found: Line, of: Attempt | None) -> str | None:
+    """When a line was written, by the clock of the store, if that can be said."""
+    if of is None or not 0 <= found.at_ms <= _LONGEST_RUN_MS:
+        return None
+    return instant(of.started_at_ms + found.at_ms)
 
 
 def error(found: ErrorInfo | None) -> Shape | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -12,18 +13,70 @@ from lamplighter.cli import reading, store
 from lamplighter.cli.feed import Printer
 from lamplighter.cli.program import load_worker_app
 from lamplighter.config import Settings
+from lamplighter.model.errors import InvalidOption
 from lamplighter.observability import events
+from lamplighter.worker import autoscale as ranges
 from lamplighter.worker import queues as queue_list
 from lamplighter.worker.supervisor import Supervisor, no_services, run_until_signalled
 
 FAILED = 1
 
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def process_options(command: Command) -> Command:
+    """Let the user say what a worker serves, and with how many processes and slots."""
+    options = (
+        click.option("--queues", metavar="LIST", help="`a,b`: a before b; `a=3,b=1`: by weight."),
+        click.option("--processes", type=int, help="Child processes.  [default: cores, at most 4]"),
+        click.option("--children", type=int, hidden=True, help="Older name of --processes."),
+        click.option(
+            "--autoscale", metavar="LOW..HIGH", help="More children under load, fewer without."
+        ),
+        click.option("--slots", type=int, help="Jobs that one child runs at once.  [default: 50]"),
+        click.option(
+            "--process-slots",
+            type=int,
+            help="Beside these, jobs in processes of their own.  [default: twice the cores]",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def process_settings(
+    *,
+    processes: int | None,
+    children: int | None,
+    autoscale: str | None,
+    slots: int | None,
+    process_slots: int | None,
+) -> dict[str, int | None]:
+    """Turn these options into settings; those that were not given stay None."""
+    fixed = children if processes is None else processes
+    most: int | None = None
+    if autoscale is not None:
+        lowest, highest = ranges.parse(autoscale)
+        if fixed is not None:
+            raise InvalidOption(
+                f"--processes {fixed} and --autoscale {autoscale} contradict each other",
+                hint=f"leave one out; `--autoscale {lowest}..{highest}` begins with {lowest}",
+                value=autoscale,
+            )
+        fixed, most = lowest, highest
+    return {
+        "children": fixed,
+        "children_most": most,
+        "slots": slots,
+        "process_slots": process_slots,
+    }
+
+
 @click.command()
 @click.argument("spec", metavar="MODULE:APP")
-@click.option("--queues", metavar="LIST", help="`a,b`: a before b; `a=3,b=1`: by weight.")
-@click.option("--children", type=int, help="Child processes.  [default: cores, at most 4]")
-@click.option("--slots", type=int, help="Jobs that one child runs at once.  [default: 50]")
+@process_options
 @click.option("--lease", metavar="DURATION", help="How long a claim holds unrenewed.")
 @click.option("--grace", metavar="DURATION", help="Time for running jobs after SIGTERM.")
 @click.option("--no-coordinator", is_flag=True, help="Leave rescue and retention to others.")
@@ -33,28 +86,27 @@ def worker(
     *,
     spec: str,
     queues: str | None,
-    children: int | None,
-    slots: int | None,
     lease: str | None,
     grace: str | None,
     url: str | None,
     no_coordinator: bool,
     verbose: bool,
     as_json: bool,
+    **processes: Any,
 ) -> None:
     """Run the jobs of a program until SIGTERM or Ctrl-C.
 
-    The first signal lets running jobs finish within the grace, a second one hurries. Events are
+    The first signal lets running jobs finish within the grace, a second one hurries. SIGHUP
+    replaces the children by fresh ones that read the program anew; no job is disturbed. Events are
     printed to stdout, a line each; when nobody reads them any more, the worker ends too.
     """
     asked = None if queues is None else queue_list.parse(queues)
     app = load_worker_app(
         spec,
         url=url,
-        children=children,
-        slots=slots,
         lease=None if lease is None else reading.duration("the lease", lease),
         grace=None if grace is None else reading.duration("the grace", grace),
+        **process_settings(**processes),
     )
     printer = Printer(speed=app.settings.speed, as_json=as_json)
     services = no_services if no_coordinator else coordinator.services

@@ -5,10 +5,8 @@ from typing import TextIO
 
 import pytest
 
-from lamplighter.cli.board import Board, Facts
 from lamplighter.cli.feed import Feed, Printer
 from lamplighter.observability import events
-from lamplighter.port.values import QueueInfo, WorkerInfo
 
 JOB = {
     "job_id": "01M7FGQ3150077Z61KMGXG8AQQ",
@@ -114,53 +112,16 @@ def test_the_end_of_the_reader_is_told_once_and_disturbs_nothing(monkeypatch, er
     assert told == [True]
 
 
-def drawn(board: Board) -> str:
-    from rich.console import Console
-
-    console = Console(width=120, height=30, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
-    with console.file:
-        console.print(board.draw())
-    return console.export_text()
-
-
-def test_the_board_shows_queues_workers_events_and_failures():
-    board = Board("lamplighter dev shop:app", "sqlite:///jobs.db", 1.0)
-    board.facts = Facts(
-        queues=[QueueInfo(name="payments", ready=3, scheduled=12_345, running=2, held=None)],
-        workers=[
-            WorkerInfo(
-                id="w-1",
-                host="here",
-                pid=4711,
-                queues=("payments",),
-                types=("charge",),
-                slots=50,
-                running=2,
-                joined_at_ms=0,
-                beat_at_ms=0,
-                state="alive",
-            )
-        ],
-        counts={"succeeded": 17, "dead": 1},
-    )
-    board.on_event(events.CHILD_STARTED, {"worker": "w-1/c0", "pid": 4712})
-    board.on_event(events.JOB_SETTLED, settled("succeeded", "succeeded"))
-    board.on_event(events.JOB_SETTLED, settled("failed", "dead", error="Down: no answer"))
-    board.say("printed", "hello from a handler")
-
-    picture = drawn(board)
-
-    for part in ("payments", "≥ 12,345", "4711", "4712", "succeeded", "17 succeeded", "1 dead"):
-        assert part in picture
-    assert picture.count("Down: no answer") == 2
-    assert "hello from a handler" in picture
-    assert "0.2 jobs/s" in picture
+def test_a_child_that_cannot_start_says_why_in_a_line():
+    trace = "importing `shop` failed:\n\n  File shop.py, line 3\nSyntaxError: invalid syntax"
+    fields = {"pid": 7, "status": 3, "started": 0, "unstarted": 0, "error": trace}
+    line = Feed().line(events.CHILD_DIED, fields)
+    assert line is not None
+    assert line.text.endswith("· importing `shop` failed: SyntaxError: invalid syntax")
 
 
-def test_the_board_shows_the_newest_lines_when_there_is_no_room_for_all():
-    board = Board("title", "subtitle", 1.0)
-    for number in range(100):
-        board.say("note", f"line {number}.")
-    picture = drawn(board)
-    assert "line 99." in picture
-    assert "line 0." not in picture
+def test_changes_of_the_number_of_children_are_told_with_their_reason():
+    fields = {"worker": "w", "size": 3, "before": 2, "reason": "40 due jobs wait"}
+    line = Feed().line(events.WORKER_SCALED, fields)
+    assert line is not None
+    assert line.text == "from 2 to 3 children: 40 due jobs wait"

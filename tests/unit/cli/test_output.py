@@ -2,6 +2,7 @@ import pytest
 
 from lamplighter import runtime
 from lamplighter.cli import output
+from lamplighter.model.journal import Progress
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,20 @@ def test_an_empty_table_leaves_stdout_to_the_data(capsys):
 def test_counts_beyond_the_limit_mean_at_least():
     assert output.count(9_999) == "9,999"
     assert output.count(10_000) == "≥ 10,000"
+
+
+@pytest.mark.parametrize(
+    ("progress", "text"),
+    [
+        (None, None),
+        (Progress(done=3), "3"),
+        (Progress(done=30, total=200, note="invoices"), "30 of 200 (15 %), invoices"),
+        (Progress(done=1_234_567, total=2_000_000.5), "1,234,567 of 2,000,000.5 (61 %)"),
+        (Progress(done=0.9999, total=1), "0.9999 of 1 (99 %)"),
+        (Progress(done=5, total=0), "5 of 0"),
+        (Progress(done=1e308, total=1e-308), "1e+308 of 1e-308"),
+        (Progress(done=250, total=200), "250 of 200 (125 %)"),
+    ],
+)
+def test_progress_is_told_in_its_own_units(progress, text):
+    assert output.progress(progress) == text
