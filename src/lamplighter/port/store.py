@@ -266,7 +266,10 @@ class Inspector(Protocol):
         ...
 
     async def explain(self, job_id: str) -> Explanation | None:
-        """Say why a job is not running."""
+        """Say why a job is not running, the most decisive reason first.
+
+        A waiting suspect has that among its reasons.
+        """
         ...
 
     async def counts(self) -> dict[str, int]:

@@ -305,6 +305,8 @@ class Why(StrEnum):
     NO_WORKER = "no_worker"
     NO_ROOM = "no_room"
     NEXT = "next"
+    SUSPECT = "suspect"
+    """Beside other reasons: it needs a process of its own, and waits until one is free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import pytest
 
 from lamplighter.model.job import Attempt, Delivery, Extras, JobState, Level
 from lamplighter.model.lifecycle import settle
-from lamplighter.model.outcome import Cancelled, Rejected, Released
+from lamplighter.model.outcome import AbandonCause, Abandoned, Cancelled, Rejected, Released
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import (
     BOOM,
@@ -374,6 +374,18 @@ async def test_explain_says_that_no_live_worker_knows_the_type(engine: Engine) -
     await _live_worker(engine)
 
     assert await _why(engine, job_id) == Why.NO_WORKER
+
+
+async def test_explain_says_that_a_suspect_runs_alone(engine: Engine) -> None:
+    (job_id,) = await submit(engine, new_job())
+    (one,) = await claim(engine, 1)
+    await engine.jobs.settle([settle(one, Abandoned(AbandonCause.CHILD_DIED))])
+
+    explanation = await engine.inspector.explain(job_id)
+
+    assert explanation is not None
+    assert explanation.reasons[-1].why is Why.SUSPECT
+    assert len(explanation.reasons) > 1
 
 
 async def test_explain_says_that_a_job_is_next(engine: Engine) -> None:

@@ -26,6 +26,7 @@ def explain(tx: Transaction, job_id: str) -> Explanation | None:
     if record.state is JobState.WAITING:
         reasons = [*_holds(tx, record), *_not_due(tx, record), *_workers(tx, record)]
         reasons += _place(tx, record, row[0], row[19]) if not reasons else []
+        reasons += _suspicion(record)
     else:
         reasons = [_not_waiting(tx, record)]
     return Explanation(record, reasons)
@@ -101,6 +102,13 @@ def _workers(tx: Transaction, record: JobRecord) -> list[Reason]:
         text = f"all slots of the {len(able)} workers that could run it are taken"
         return [Reason(why=Why.NO_ROOM, text=text, count=len(able))]
     return []
+
+
+def _suspicion(record: JobRecord) -> list[Reason]:
+    if not record.job.suspect:
+        return []
+    text = "a process died while it ran there, so it runs alone, when a process slot is free"
+    return [Reason(why=Why.SUSPECT, text=text)]
 
 
 def _place(tx: Transaction, record: JobRecord, seq: int, lane: int) -> list[Reason]:
