@@ -134,7 +134,7 @@ class Broken:
         raise RuntimeError
 
 
-class Discreet(Sink):
+class Reserved(Sink):
     def redact(self, text: str) -> str:
         return text.replace("4111", "•••")
 
@@ -142,7 +142,7 @@ class Discreet(Sink):
 def test_what_must_be_hidden_is_hidden_where_it_went_before_too(streams):
     streams.begin()
     capture.install()
-    with speaking(Discreet()):
+    with speaking(Reserved()):
         print("card", 4111)
         log.warning("card %s", 4111)
     print("then 4111")
