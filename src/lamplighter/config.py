@@ -51,9 +51,9 @@ class Settings:
     children_most: int = 0
     """Child processes a busy worker may grow to; 0 means that their number stays as it is."""
     process_slots: int = 0
-    """Jobs that one child runs in processes of their own at once; 0 means twice the cores, at
+    """Jobs that a worker runs in processes of their own at once; 0 means twice the cores, at
     least 4 and at most `slots`."""
-    recycle_jobs: int = 1000
+    recycle_jobs: int = 10_000
     """Jobs after which such a process is replaced by a fresh one."""
     recycle_mb: int = 1024
     """Megabytes of memory after which such a process is replaced by a fresh one."""

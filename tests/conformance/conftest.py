@@ -1,5 +1,6 @@
 """Binds the engines to the conformance suite: a new engine is one more function in ENGINES."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
@@ -39,12 +40,23 @@ def sqlite_files(folder: Path) -> Iterator[FreshStore]:
     yield lambda: f"sqlite:///{folder}/store-{next(numbers)}.db"
 
 
+@contextmanager
+def postgres_stores(folder: Path) -> Iterator[FreshStore]:
+    """A new schema for each store, on a server that all tests share."""
+    from tests.servers.stores import postgres_schemas
+
+    with postgres_schemas(folder) as fresh:
+        yield fresh
+
+
 ENGINES: dict[str, Callable[[Path], AbstractContextManager[FreshStore]]] = {
     "sqlite": sqlite_files,
+    "postgres": postgres_stores,
 }
+CHOSEN = os.environ.get("LAMPLIGHTER_ENGINES", "sqlite").split(",")
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=CHOSEN)
 def fresh_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FreshStore]:
     """Gives the addresses of new, empty stores of one engine."""
     with ENGINES[request.param](tmp_path) as fresh:

@@ -14,7 +14,17 @@ from pathlib import Path
 from tests.faults import mutants
 from tests.faults.driver import Late
 from tests.faults.report import summary
-from tests.faults.scenarios import busy, load, rescue, stopped
+from tests.faults.scenarios import (
+    busy,
+    exhaustion,
+    group,
+    load,
+    poison,
+    rescue,
+    sigterm,
+    stopped,
+    throughput,
+)
 from tests.faults.scenarios.stage import Verdict
 
 ENGINES = ("sqlite",)
@@ -24,8 +34,14 @@ SCENARIOS = (
     "stopped worker",
     "stopped supervisor",
     "stopped alone",
+    "stopped group",
+    "stopped and hanging",
     "rescue",
     "busy",
+    "double sigterm",
+    "pool exhaustion",
+    "poison",
+    "poison throughput",
     "load",
 )
 
@@ -51,13 +67,21 @@ def main() -> int:
 def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Verdict:
     place = folder / name.replace(" ", "-")
     plan = load.Plan(lease=LEASE, seconds=chosen.minutes * 60, kills=chosen.kills)
+    venom = poison.Plan(lease=LEASE, seconds=chosen.minutes * 60)
+    many = throughput.Plan(jobs=chosen.jobs)
     scenes: dict[str, Callable[[], Verdict]] = {
         "stopped child": lambda: stopped.run_child(place, LEASE),
         "stopped worker": lambda: stopped.run_worker(place, LEASE),
         "stopped supervisor": lambda: stopped.run_supervisor(place, LEASE),
         "stopped alone": lambda: stopped.run_alone(place, LEASE),
+        "stopped group": lambda: group.run(place, LEASE),
+        "stopped and hanging": lambda: group.run_hanging(place, LEASE),
         "rescue": lambda: rescue.run(place, LEASE, rounds=3),
         "busy": lambda: busy.run(place, LEASE),
+        "double sigterm": lambda: sigterm.run(place, LEASE, seed),
+        "pool exhaustion": lambda: exhaustion.run(place, LEASE),
+        "poison": lambda: poison.run(place, seed, venom),
+        "poison throughput": lambda: throughput.run(place, seed, many),
         "load": lambda: load.run(place, seed, plan),
     }
     print(f"playing: {name}", flush=True)
@@ -75,8 +99,11 @@ def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Ver
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--engine", choices=ENGINES, default="sqlite")
-    parser.add_argument("--minutes", type=float, default=2.0, help="length of the load scenario")
+    parser.add_argument("--minutes", type=float, default=2.0, help="length of load and of poison")
     parser.add_argument("--kills", type=int, help="run it until so many kills instead")
+    parser.add_argument(
+        "--jobs", type=int, default=throughput.JOBS, help="good jobs in each run of the throughput"
+    )
     parser.add_argument("--seed", help="repeats the random choices of an earlier run")
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="play only this")
     parser.add_argument("--mutants", action="store_true", help="plant known bugs; all are caught")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ CREATE TABLE IF NOT EXISTS audit (
     old_expires INTEGER,
     attempt INTEGER,
     abandoned INTEGER,
+    crashed INTEGER,
     written TEXT
 )
 """
@@ -53,11 +54,12 @@ _UPDATED = """
 CREATE TRIGGER IF NOT EXISTS audit_updated AFTER UPDATE ON job BEGIN
     INSERT INTO audit (now, id, lane, tenant, old_state, new_state, old_generation, generation,
                        old_lease, lease, old_nonce, nonce, worker, due, claimed, old_expires,
-                       attempt, abandoned, written)
+                       attempt, abandoned, crashed, written)
     VALUES (now_ms(), NEW.id, NEW.lane, NEW.tenant, OLD.state, NEW.state, OLD.generation,
             NEW.generation, OLD.lease, NEW.lease, OLD.nonce, NEW.nonce, NEW.worker, NEW.due,
             NEW.claimed, OLD.expires, NEW.attempt,
-            NEW.losses > OLD.losses OR NEW.crashes > OLD.crashes,
+            NEW.losses > OLD.losses OR (NEW.suspect > OLD.suspect AND NEW.crashes = OLD.crashes),
+            NEW.crashes > OLD.crashes,
             CASE WHEN NEW.result IS NOT OLD.result THEN CAST(NEW.result AS TEXT)
                  WHEN NEW.error IS NOT OLD.error THEN NEW.error END);
 END
@@ -79,7 +81,8 @@ ORDER BY audit.number
 """
 
 _ENDINGS = """
-SELECT job.id, lane.type, job.tenant, job.state, job.attempt, job.crashes, job.losses, job.reason
+SELECT job.id, lane.type, job.tenant, job.state, job.attempt, job.crashes, job.losses, job.reason,
+       job.suspect, job.lease, job.error
 FROM job JOIN lane ON lane.id = job.lane
 """
 
@@ -99,6 +102,14 @@ class Auditor:
         """Count jobs that have not ended."""
         return self._number(
             "SELECT count(*) FROM job WHERE state IN ('waiting','running','blocked')"
+        )
+
+    def ended(self, job_ids: Collection[str]) -> int:
+        """Count how many of these have ended."""
+        marks = ",".join("?" * len(job_ids))
+        states = "'succeeded','dead','cancelled','expired'"
+        return self._number(
+            f"SELECT count(*) FROM job WHERE state IN ({states}) AND id IN ({marks})", *job_ids
         )
 
     def now_ms(self) -> int:
@@ -129,6 +140,9 @@ class Auditor:
                     crashes=row["crashes"],
                     losses=row["losses"],
                     reason=row["reason"],
+                    suspect=bool(row["suspect"]),
+                    lease=row["lease"],
+                    error=row["error"],
                 )
             for row in connection.execute("SELECT tenant, key, job_id FROM idempotency"):
                 history.keyed.setdefault((row["tenant"], row["key"]), []).append(row["job_id"])
@@ -167,6 +181,7 @@ def _write(row: sqlite3.Row) -> Write:
         old_expires_ms=row["old_expires"],
         attempt=row["attempt"] or 0,
         abandoned=bool(row["abandoned"]),
+        crashed=bool(row["crashed"]),
         author=author_of(row["written"]),
     )
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from lamplighter.model.job import TERMINAL
 from lamplighter.model.lifecycle import CRASH_BUDGET, TRANSITIONS
-from tests.faults.history import History, Run, Write
+from tests.faults.history import Ending, History, Run, Write
 
 OVERLAP_GRACE = 5.0
 FAIRNESS_TOLERANCE = 0.10
@@ -38,6 +38,23 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """What exactly one job has to come to. The default is that of a good job."""
+
+    state: str = "succeeded"
+    attempt: int = 0
+    crashes: int = 0
+    losses: int = 0
+    reason: str = ""
+    """How its reason begins."""
+    errors: tuple[str, ...] = ()
+    """Each of these stands in its last error."""
+
+
+GOOD = Budget()
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """What the run promised about its job types and tenants."""
 
@@ -47,6 +64,8 @@ class Rules:
     """Job types whose handlers fail for good, or that are given up rather than run twice."""
     at_most_once: frozenset[str] = frozenset()
     """Job types that must not start a second time."""
+    budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
+    """What single jobs must come to, by their ids."""
     weights: Mapping[str, int] | None = None
     fair_queue: str = "fair"
 
@@ -65,6 +84,9 @@ def check(history: History, rules: Rules) -> dict[str, list[Violation]]:
         "I12": idempotent_submits(history),
         "at most once": second_starts(history, rules),
     }
+    if rules.budgets:
+        found["I6"] += exact_budgets(history, rules)
+        found["neighbours"] = unharmed_neighbours(history, rules)
     if rules.weights is not None:
         found["I17"] = fairness(history.writes, rules.weights, rules.fair_queue)
     return found
@@ -219,7 +241,8 @@ def bounded_attempts(history: History, rules: Rules) -> list[Violation]:
             found.append(Violation("I6", job_id, f"{ending.attempt} attempts of {limit}"))
         if ending.crashes > CRASH_BUDGET:
             found.append(Violation("I6", job_id, f"{ending.crashes} crashes"))
-        if ending.state == "dead" and ending.type not in rules.may_die:
+        may_die = ending.type in rules.may_die or job_id in rules.budgets
+        if ending.state == "dead" and not may_die:
             text = f"a {ending.type} job died without a failure of its own: {ending.reason}"
             found.append(Violation("I6", job_id, text))
     for job_id, writes in _by_job(history.writes).items():
@@ -230,6 +253,51 @@ def bounded_attempts(history: History, rules: Rules) -> list[Violation]:
             if write.new_state in _ENDED:
                 ended_in = write.generation
     return found
+
+
+def exact_budgets(history: History, rules: Rules) -> list[Violation]:
+    """I6: a harmful job is charged with all it did, and with nothing more."""
+    found: list[Violation] = []
+    crashes = Counter(write.job_id for write in history.writes if write.crashed)
+    for job_id, budget in rules.budgets.items():
+        ending = history.endings.get(job_id)
+        if budget == GOOD or ending is None:
+            continue
+        found += [Violation("I6", job_id, text) for text in _differences(ending, budget)]
+        if crashes[job_id] != budget.crashes:
+            text = f"{crashes[job_id]} crashes were counted of {ending.type}, not {budget.crashes}"
+            found.append(Violation("I6", job_id, text))
+    return found
+
+
+def unharmed_neighbours(history: History, rules: Rules) -> list[Violation]:
+    """Neighbours: a good job succeeds and is charged with nothing, whatever runs beside it."""
+    found: list[Violation] = []
+    for job_id, budget in rules.budgets.items():
+        ending = history.endings.get(job_id)
+        if budget == GOOD and ending is not None:
+            texts = _differences(ending, budget)
+            found += [Violation("neighbours", job_id, text) for text in texts]
+    return found
+
+
+def _differences(ending: Ending, budget: Budget) -> list[str]:
+    """Say in what a job's end is not as it has to be."""
+    is_ = (ending.state, ending.attempt, ending.crashes, ending.losses)
+    must = (budget.state, budget.attempt, budget.crashes, budget.losses)
+    found: list[str] = []
+    if is_ != must:
+        found.append(f"{ending.type}: {_counts(*is_)} instead of {_counts(*must)}")
+    if not (ending.reason or "").startswith(budget.reason):
+        found.append(f"{ending.type}: its reason is {ending.reason!r}, not {budget.reason!r}")
+    missing = [text for text in budget.errors if text not in (ending.error or "")]
+    if missing:
+        found.append(f"{ending.type}: no {missing} in its last error {ending.error!r}")
+    return found
+
+
+def _counts(state: str, attempt: int, crashes: int, losses: int) -> str:
+    return f"{state} with {attempt} failed attempts, {crashes} crashes and {losses} losses"
 
 
 def second_starts(history: History, rules: Rules) -> list[Violation]:

@@ -12,56 +12,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.faults.census import Census
 from tests.faults.history import Journal, Tail
+from tests.faults.processes import Found, children_of, identify, marked, tree_of
 from tests.faults.rules import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A process that cannot be confused with a later one of the same number."""
-
-    pid: int
-    born: int
-
-    def alive(self) -> bool:
-        stat = _stat(self.pid)
-        return stat is not None and stat.born == self.born and stat.state not in "ZX"
-
-
-@dataclass(frozen=True, slots=True)
-class _Stat:
-    state: str
-    parent: int
-    born: int
-
-
-def _stat(pid: int) -> _Stat | None:
+def _runs_handlers(pid: int) -> bool:
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
-        return None
-    # The name in parentheses may contain anything, so count from its end.
-    fields = text.rpartition(")")[2].split()
-    return _Stat(state=fields[0], parent=int(fields[1]), born=int(fields[19]))
-
-
-def identify(pid: int) -> Found | None:
-    stat = _stat(pid)
-    return None if stat is None else Found(pid, stat.born)
-
-
-def children_of(pid: int) -> list[Found]:
-    """Give the living children of a process, in the order of their numbers."""
-    found: list[Found] = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            stat = _stat(int(entry.name))
-            if stat is not None and stat.parent == pid and stat.state not in "ZX":
-                found.append(Found(int(entry.name), stat.born))
-    return sorted(found, key=lambda one: one.pid)
+        return False
+    return any(one.startswith(b"LAMPLIGHTER_CHILD=") and b"/c" in one for one in variables)
 
 
 class Late(AssertionError):
@@ -102,7 +67,10 @@ class Driver:
         self.url = f"sqlite:///{folder}/jobs.db"
         self.journal_path = folder / "history.jsonl"
         self.journal = Journal(self.journal_path)
+        self.census = Census(self.journal_path)
         self.processes: list[Process] = []
+        self.left: list[str] = []
+        """What nobody had ended in time, once `end` has looked."""
         self.steps: dict[str, int] = {}
         """The last step of each client."""
         self._tail = Tail(self.journal_path)
@@ -120,12 +88,15 @@ class Driver:
             # So that a measured run also measures these.
             **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
         }
+        self.census.start()
 
     # ── start ────────────────────────────────────────────────────────────────────────────────
 
-    def start_worker(self, lease: float, *, children: int, slots: int) -> Process:
-        arguments = [str(lease), str(children), str(slots)]
-        return self._start("supervisor", f"worker-{len(self.processes)}", "worker", arguments)
+    def start_worker(self, lease: float, *, program: str = "program", **settings: float) -> Process:
+        """Start a worker for a module of job types, with any settings of a worker."""
+        given = [f"{name}={value}" for name, value in {"lease": lease, **settings}.items()]
+        name = f"worker-{len(self.processes)}"
+        return self._start("supervisor", name, "worker", [program, *given])
 
     def start_client(self, name: str, seed: str, first: int, rate: float) -> Process:
         return self._start("client", name, "client", [name, seed, str(first), str(rate)])
@@ -152,8 +123,8 @@ class Driver:
                 stdout=log,
                 stderr=log,
             )
-        stat = _stat(popen.pid)
-        process = Process(what, name, popen, Found(popen.pid, stat.born if stat else 0))
+        found = identify(popen.pid) or Found(popen.pid, 0)
+        process = Process(what, name, popen, found)
         self.processes.append(process)
         self._seen.add(process.found)
         self.journal.write("started", what=what, name=name, pid=process.pid)
@@ -166,6 +137,16 @@ class Driver:
 
     def children(self, supervisor: Process) -> list[Found]:
         found = children_of(supervisor.pid)
+        self._seen.update(found)
+        return found
+
+    def runners(self, supervisor: Process) -> list[Found]:
+        """Give the children that run handlers themselves; one more has processes for that."""
+        return [child for child in self.children(supervisor) if _runs_handlers(child.pid)]
+
+    def tree(self, supervisor: Process) -> list[Found]:
+        """Give everything below a worker, however deep."""
+        found = tree_of(supervisor.pid)
         self._seen.update(found)
         return found
 
@@ -190,7 +171,7 @@ class Driver:
 
     def kill(self, what: str, victim: Found) -> None:
         """End one process at once, and with a supervisor its children, which the system kills."""
-        orphans = children_of(victim.pid) if what == "supervisor" else []
+        orphans = tree_of(victim.pid) if what == "supervisor" else []
         self._seen.update(orphans)
         self.journal.write("killed", what=what, pid=victim.pid)
         self._signal(victim, signal.SIGKILL)
@@ -238,21 +219,23 @@ class Driver:
             process.popen.send_signal(signal.SIGTERM)
         wait_until(lambda: not self.living("supervisor"), 40, "the end of the workers")
 
-    def end(self) -> list[int]:
-        """End everything that is left; gives the numbers of children that nobody had ended."""
-        for process in self.processes:
-            if process.alive() and process.what == "supervisor":
-                self._seen.update(children_of(process.pid))
+    def end(self) -> None:
+        """End everything that is left, and note in `left` what nobody had ended."""
         self.resume(list(self.stopped()))
         for process in self.processes:
             if process.alive():
                 process.popen.kill()
             process.popen.wait()
         deadline = time.monotonic() + 5
-        while any(one.alive() for one in self._seen) and time.monotonic() < deadline:
+        while (left := self._remains()) and time.monotonic() < deadline:
             time.sleep(POLL)
-        left = [one for one in self._seen if one.alive()]
+        self.left = [f"{one.pid} ({one.command()})" for one in left]
         for one in left:
             self._signal(one, signal.SIGKILL)
+        self.census.end()
         self.journal.close()
-        return [one.pid for one in left]
+
+    def _remains(self) -> list[Found]:
+        """Give all that the processes of this run have left, however it has hidden itself."""
+        mine = set(marked(f"{FOLDER}={self.folder}"))
+        return sorted(mine | {one for one in self._seen if one.alive()}, key=lambda one: one.pid)

@@ -137,7 +137,9 @@ class Write:
     old_expires_ms: int | None = None
     attempt: int = 0
     abandoned: bool = False
-    """It was taken from its holder: one more loss or crash was counted."""
+    """It was taken from its holder: a loss was counted, or it became a suspect with others."""
+    crashed: bool = False
+    """A crash was counted: the process that ran nothing else has died."""
     author: dict[str, Any] | None = None
     """Under which fence the written result or error was made, as its handler says."""
 
@@ -154,6 +156,10 @@ class Ending:
     crashes: int = 0
     losses: int = 0
     reason: str | None = None
+    suspect: bool = False
+    lease: int = 0
+    error: str | None = None
+    """Its last error as JSON."""
 
 
 @dataclass(slots=True)

@@ -13,12 +13,13 @@ import json
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from lamplighter.connect import connect
 from lamplighter.model.job import Claim, ErrorInfo
 from lamplighter.model.lifecycle import Settlement, settle
-from lamplighter.model.outcome import Abandoned, Failed, Succeeded
+from lamplighter.model.outcome import AbandonCause, Abandoned, Failed, Succeeded
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import LEASE_MS, new_job, request
 from lamplighter.port.conformance.clock import VirtualClock
@@ -26,7 +27,7 @@ from lamplighter.port.store import Engine
 from lamplighter.port.values import Renewal
 from tests.faults import checker
 from tests.faults.audit import Auditor
-from tests.faults.checker import Rules, Violation
+from tests.faults.checker import GOOD, Budget, Rules, Violation
 from tests.faults.history import Cancel, History, Submission
 
 RULES = Rules(max_attempts={"work": 1}, may_die=frozenset({"work"}))
@@ -40,6 +41,7 @@ class Theatre:
         self.path = folder / "jobs.db"
         self.clock = VirtualClock()
         self.history = History()
+        self.budgets: dict[str, Budget] = {}
         self.engine: Engine = self._connect()
 
     def _connect(self) -> Engine:
@@ -66,6 +68,11 @@ class Theatre:
     async def settle(self, settlement: Settlement) -> None:
         """Settle and ignore the answer: the audit shows what was accepted."""
         await self.engine.jobs.settle([settlement])
+
+    async def die(self, claim: Claim, cause: AbandonCause) -> None:
+        """Let the process of a claim die, in the eyes of whoever has started it."""
+        self.history.dead_workers.add(claim.worker)
+        await self.settle(settle(claim, Abandoned(cause)))
 
     async def cancel(self, job_id: str) -> None:
         (changed,) = await self.engine.jobs.cancel([job_id], by="probe", reason="")
@@ -153,9 +160,36 @@ async def cancel_of_running(theatre: Theatre) -> None:
     await theatre.settle(failed(claim))
 
 
+async def dead_child(theatre: Theatre) -> None:
+    """A process dies in which a job ran beside others: the job pays nothing and runs again."""
+    job_id = await theatre.submit()
+    theatre.budgets[job_id] = GOOD
+    await theatre.die(await theatre.claim("shared"), AbandonCause.CHILD_DIED)
+    await theatre.settle(succeeded(await theatre.claim("alone")))
+
+
+async def killer(theatre: Theatre) -> None:
+    """A job kills its process whenever it runs, at first one in which it is not alone."""
+    job_id = await theatre.submit()
+    theatre.budgets[job_id] = Budget("dead", crashes=3, reason="poison: ", errors=("Abandoned",))
+    cause = AbandonCause.CHILD_DIED
+    for _ in range(4):
+        await theatre.die(await theatre.claim("worker"), cause)
+        cause = AbandonCause.CRASHED_ALONE
+        theatre.clock.advance(seconds=60)
+
+
 PROBES: dict[str, Callable[[Theatre], Awaitable[None]]] = {
     story.__name__: story
-    for story in (stale_settle, restored_store, renewed_lease, late_cancel, cancel_of_running)
+    for story in (
+        stale_settle,
+        restored_store,
+        renewed_lease,
+        late_cancel,
+        cancel_of_running,
+        dead_child,
+        killer,
+    )
 }
 
 
@@ -167,7 +201,8 @@ async def play(name: str, folder: Path) -> list[Violation]:
         await PROBES[name](theatre)
     finally:
         history = await theatre.close()
-    return [one for found in checker.check(history, RULES).values() for one in found]
+    rules = replace(RULES, budgets=theatre.budgets)
+    return [one for found in checker.check(history, rules).values() for one in found]
 
 
 def main(arguments: list[str]) -> int:

@@ -9,56 +9,15 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import json
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from lamplighter import App, Context, Retry
-from tests.faults.history import Journal
-from tests.faults.ledger import Ledger
-from tests.faults.rules import FOLDER
+from tests.faults.recording import recorded
 
 _SOON = Retry(fixed=0.2, max_attempts=5)
 
 app = App()
-
-
-class _Books:
-    """The files of the run; opened by the first handler of a process."""
-
-    journal: Journal | None = None
-    ledger: Ledger | None = None
-
-
-def _books() -> tuple[Journal, Ledger]:
-    if _Books.journal is None or _Books.ledger is None:
-        folder = Path(os.environ[FOLDER])
-        _Books.ledger = Ledger(folder / "effects")
-        _Books.journal = Journal(folder / "history.jsonl")
-    return _Books.journal, _Books.ledger
-
-
-@contextmanager
-def recorded(ctx: Context) -> Iterator[dict[str, Any]]:
-    """Note a run from its first to its last instruction; its effect comes last."""
-    journal, ledger = _books()
-    author = {"lease": ctx.lease, "nonce": ctx._fence.nonce, "pid": os.getpid()}
-    mine = {"job": ctx.job_id, "lease": ctx.lease, "pid": os.getpid()}
-    due_ms = ctx._job.due_at_ms
-    journal.write("run_started", type=ctx.type, attempt=ctx.attempt, due=due_ms, **mine)
-    how = "stopped"
-    try:
-        yield author
-        ledger.add(ctx.job_id)
-        how = "returned"
-    except Exception:
-        how = "raised"
-        raise
-    finally:
-        journal.write("run_ended", how=how, **mine)
 
 
 def _fail(author: dict[str, Any]) -> None:
@@ -81,6 +40,14 @@ def nap(ctx: Context, ms: int) -> dict[str, Any]:
         while (left := end - time.monotonic()) > 0:
             ctx.raise_if_cancelled()
             time.sleep(min(left, 0.05))
+        return author
+
+
+@app.job(name="deaf", retry=_SOON)
+def deaf(ctx: Context, ms: int) -> dict[str, Any]:
+    """Sleep in a thread, and do not listen: only the end of the process stops it."""
+    with recorded(ctx) as author:
+        time.sleep(ms / 1000)
         return author
 
 
@@ -141,4 +108,28 @@ async def fair(ctx: Context) -> dict[str, Any]:
     """Next to nothing; there are many of these."""
     with recorded(ctx) as author:
         await asyncio.sleep(0.05)
+        return author
+
+
+@app.job(name="doze alone", retry=_SOON, isolation="process")
+async def doze_alone(ctx: Context, ms: int) -> dict[str, Any]:
+    """Sleep on the loop of a process of its own."""
+    with recorded(ctx) as author:
+        await asyncio.sleep(ms / 1000)
+        return author
+
+
+@app.job(name="nap alone", retry=_SOON, isolation="process")
+def nap_alone(ctx: Context, ms: int) -> dict[str, Any]:
+    """Sleep in a process of its own; whoever wants to stop it has to interrupt it."""
+    with recorded(ctx) as author:
+        time.sleep(ms / 1000)
+        return author
+
+
+@app.job(name="block alone", retry=_SOON, isolation="process")
+async def block_alone(ctx: Context, ms: int) -> dict[str, Any]:
+    """Block the loop of a process of its own."""
+    with recorded(ctx) as author:
+        time.sleep(ms / 1000)  # noqa: ASYNC251 - that is the point
         return author

@@ -12,7 +12,9 @@ SHOWN = 10
 
 def summary(verdicts: Sequence[Verdict]) -> str:
     """Say in a few lines what happened and whether everything held."""
-    lines = [_scenario(verdict) for verdict in verdicts]
+    lines: list[str] = []
+    for verdict in verdicts:
+        lines += [_scenario(verdict), *(f"  {figure}" for figure in verdict.figures)]
     kinds = sorted({kind for verdict in verdicts for kind in verdict.kills})
     killed = {kind: sum(verdict.kills.get(kind, 0) for verdict in verdicts) for kind in kinds}
     rescues = [seconds for verdict in verdicts for seconds in verdict.rescues]

@@ -11,12 +11,16 @@ WEIGHTS = {"light": 1, "middle": 3, "heavy": 6}
 RULES = Rules(
     max_attempts={
         "block": 5,
+        "block alone": 5,
+        "deaf": 5,
         "doomed": 3,
         "doze": 5,
+        "doze alone": 5,
         "fair": 5,
         "flaky": 5,
         "grip": 5,
         "nap": 5,
+        "nap alone": 5,
         "sole": 1,
         "spin": 5,
     },

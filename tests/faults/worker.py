@@ -1,4 +1,4 @@
-"""One worker as a process of its own: `python -m tests.faults.worker LEASE CHILDREN SLOTS`.
+"""One worker as a process of its own: `python -m tests.faults.worker PROGRAM SETTING=VALUE …`.
 
 It is what `lamplighter worker` starts, with a lease shorter than anybody should use, and it
 writes the events that the checker needs into the history of the run.
@@ -23,7 +23,9 @@ TOLD = frozenset(
     {
         events.LEASE_LOST,
         events.CHILD_STARTED,
+        events.CHILD_RETIRED,
         events.CHILD_DIED,
+        events.TYPE_ISOLATED,
         events.LOOP_SILENT,
         events.SERVICE_ERROR,
         events.JOB_RESCUED,
@@ -34,7 +36,7 @@ TOLD = frozenset(
 )
 
 
-async def main(lease: float, children: int, slots: int) -> None:
+async def main(program: str, given: Mapping[str, float]) -> None:
     journal = Journal(Path(os.environ[FOLDER]) / "history.jsonl")
 
     def tell(name: str, fields: Mapping[str, Any]) -> None:
@@ -42,8 +44,9 @@ async def main(lease: float, children: int, slots: int) -> None:
             plain = {key: _plain(value) for key, value in fields.items()}
             journal.write("event", name=name, supervisor=os.getpid(), fields=plain)
 
-    settings = config.load(lease=lease, children=children, slots=slots, grace=20.0, poll=0.5)
-    supervisor = Supervisor("tests.faults.program:app", settings, services=coordinator.services)
+    settings = config.load(**{"grace": 20.0, "poll": 0.5, **given})
+    spec = f"tests.faults.{program}:app"
+    supervisor = Supervisor(spec, settings, services=coordinator.services)
     events.listen(tell)
     await run_until_signalled(supervisor)
 
@@ -52,5 +55,11 @@ def _plain(value: object) -> object:
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
+def _settings(words: list[str]) -> dict[str, float]:
+    """Read ``name=value``; a number without a fraction is a whole one."""
+    pairs = (word.partition("=") for word in words)
+    return {name: float(text) if "." in text else int(text) for name, _, text in pairs}
+
+
 if __name__ == "__main__":
-    asyncio.run(main(float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], _settings(sys.argv[2:])))

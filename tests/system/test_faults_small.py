@@ -5,7 +5,17 @@ import sys
 import pytest
 
 from tests.faults.report import summary
-from tests.faults.scenarios import busy, load, rescue, stopped
+from tests.faults.scenarios import (
+    busy,
+    exhaustion,
+    group,
+    load,
+    poison,
+    rescue,
+    sigterm,
+    stopped,
+    throughput,
+)
 
 LEASE = 1.5
 
@@ -52,3 +62,33 @@ def test_jobs_of_a_killed_worker_are_claimable_soon(tmp_path):
 
 def test_handlers_that_block_their_process_run_once(tmp_path):
     held(busy.run(tmp_path / "busy", LEASE))
+
+
+def test_late_writes_of_a_stopped_worker_and_all_its_processes_are_refused(tmp_path):
+    held(group.run(tmp_path / "group", LEASE))
+
+
+def test_a_slot_comes_back_from_a_lost_handler_that_hangs(tmp_path):
+    held(group.run_hanging(tmp_path / "hanging", LEASE))
+
+
+def test_a_second_sigterm_hurries_a_worker_and_charges_nobody(tmp_path):
+    held(sigterm.run(tmp_path / "sigterm", LEASE, "small", rounds=2, longest=2.0))
+
+
+def test_other_jobs_go_on_when_processes_threads_or_both_are_used_up(tmp_path):
+    held(exhaustion.run(tmp_path / "exhaustion", LEASE))
+
+
+def test_harm_is_paid_for_by_who_did_it_and_leaves_no_process_behind(tmp_path):
+    held(poison.run_harm(tmp_path / "harm", LEASE))
+
+
+def test_what_hangs_keeps_others_from_running_for_a_moment_only(tmp_path):
+    held(poison.run_capacity(tmp_path / "capacity", LEASE))
+
+
+def test_a_type_with_killers_among_its_jobs_soon_runs_alone(tmp_path):
+    plan = throughput.Plan(lease=LEASE, jobs=228, ms=300, share=None)
+
+    held(throughput.run(tmp_path / "throughput", "small", plan))

@@ -117,13 +117,15 @@ class Rescuer(Service):
         )
 
     async def _tell(self, expired: Sequence[Expired], settled: Sequence[Settled]) -> None:
-        queues = {found.claim.job.id: found.claim.job.queue for found in expired}
+        jobs = {found.claim.job.id: found.claim.job for found in expired}
         done = [answer for answer in settled if answer.answer is SettleAnswer.DONE]
         if not done:
             return
         events.emit(events.JOB_RESCUED, count=len(done))
-        back = {queues[answer.id] for answer in done if answer.state is JobState.WAITING}
-        for queue in sorted(back):
-            await self._engine.wakeup.notify(queue_topic(queue))
+        back = [jobs[answer.id] for answer in done if answer.state is JobState.WAITING]
+        # Who was lost once before is a suspect now.
+        topics = {queue_topic(job.queue, suspect=job.suspect or job.losses > 0) for job in back}
+        for topic in sorted(topics):
+            await self._engine.wakeup.notify(topic)
         if any(answer.state in TERMINAL for answer in done):
             await self._engine.wakeup.notify(FINISHED_TOPIC)

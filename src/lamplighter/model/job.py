@@ -81,6 +81,22 @@ class Delivery(StrEnum):
     AT_MOST_ONCE = "at_most_once"
 
 
+ALONE = "alone"
+"""Requirement of ordinary jobs that are suspects: who meets it runs them one to a process."""
+
+
+def requirement_of(base: str, *, suspect: bool) -> str:
+    """Give the requirement that a job has at present, from the one it was submitted with."""
+    if not suspect:
+        return base
+    return f"{base}+{ALONE}" if base else ALONE
+
+
+def base_requirement(requirement: str) -> str:
+    """Give the requirement that a job was submitted with, from the one it has at present."""
+    return "" if requirement == ALONE else requirement.removesuffix(f"+{ALONE}")
+
+
 @dataclass(frozen=True, slots=True)
 class Fence:
     """The right to write about a job: the number of the claim and its random nonce.

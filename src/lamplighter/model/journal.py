@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 LOG_LIMIT = 256 * 1024
 """Bytes of one attempt's log that are kept: the first half of them and the last."""
 PIECE_LIMIT = 16 * 1024
@@ -89,11 +91,8 @@ def joined(first: Journal | None, second: Journal) -> Journal:
 def pack(lines: Sequence[Line]) -> bytes:
     """Write lines whose numbers follow each other."""
     first = lines[0].number if lines else 0
-    return json.dumps(
-        [first, [[line.at_ms, line.level, line.text] for line in lines]],
-        ensure_ascii=False,
-        separators=(",", ":"),
-    ).encode("utf-8", "replace")
+    written = [first, [(line.at_ms, line.level, line.text) for line in lines]]
+    return _encode(written).encode("utf-8", "replace")
 
 
 def unpack(data: bytes) -> list[Line]:

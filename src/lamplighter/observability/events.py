@@ -51,7 +51,7 @@ EVENTS: Mapping[str, str] = {
     WORKER_STOPPED: "A supervisor left: worker.",
     WORKER_SCALED: "A worker chose another number of children: worker, size, before, reason.",
     WORKER_RELOADED: "A worker began to replace every child by a fresh one: worker, children.",
-    CHILD_STARTED: "A child process started: worker, pid.",
+    CHILD_STARTED: "A child process started: worker, pid, alone (its jobs run alone).",
     CHILD_RETIRED: "A child process was told to end in peace: worker, pid, why.",
     CHILD_DIED: "A child process died: worker, pid, status, started, unstarted.",
     TYPE_ISOLATED: "Jobs of a type run alone for a while: type, seconds, how one of them died.",

@@ -65,7 +65,8 @@ class JobStore(Protocol):
     async def claim(self, request: ClaimRequest) -> Claimed:
         """Hand out up to ``limit`` due jobs of the asked queues and types.
 
-        Eligible: waiting, due, neither job, queue, type nor tenant held, requirement met. Order:
+        Eligible: waiting, due, neither job, queue, type nor tenant held, requirement met; that of
+        a suspect is `model.job.requirement_of` its own. Order:
         queues as asked, filled up to their quotas first and then beyond; inside a queue as
         `model/stride.py` says. Atomic: no two callers receive the same job. Each claim raises the
         job's lease number by one and sets the nonce; the lease ends ``lease_ms`` from the store's
@@ -93,7 +94,8 @@ class JobStore(Protocol):
 
         Accepted only while the job runs under exactly this fence; then `next` is written, or
         `cancelled` if that is set and a cancel was requested. Back to waiting: due after
-        ``delay_ms``, behind nobody who is due later. The same fence again is `already` until the
+        ``delay_ms``, behind nobody who is due later; a suspect from then on has the requirement
+        of suspects. The same fence again is `already` until the
         job is claimed again or removed; any other fence, or an unknown id, is `lost`. Going back
         without an error keeps the last one. With `only_if_expired` a lease that has not ended is
         left alone and answered `renewed`. An attempt with `history`, and one that ends the job,
@@ -245,9 +247,9 @@ class Wakeup(Protocol):
         ...
 
 
-def queue_topic(queue: str) -> str:
-    """Topic of work in a queue."""
-    return f"queue:{queue}"
+def queue_topic(queue: str, *, suspect: bool = False) -> str:
+    """Topic of work in a queue; that of suspects is one of its own."""
+    return f"alone:{queue}" if suspect else f"queue:{queue}"
 
 
 FINISHED_TOPIC = "finished"

@@ -9,7 +9,7 @@ from lamplighter import hooks, runtime
 from lamplighter.app import App
 from lamplighter.coordinator import Rescuer
 from lamplighter.model import lifecycle
-from lamplighter.model.job import TERMINAL, Claim, JobRecord, JobState
+from lamplighter.model.job import ALONE, TERMINAL, Claim, JobRecord, JobState
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.names import DEFAULT_QUEUE
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
@@ -102,6 +102,7 @@ class Fleet:
                 types=self._app.registry.names() if type is None else (type,),
                 limit=1,
                 lease_ms=milliseconds(self._app.settings.lease),
+                requirements=("", ALONE),
             )
         )
 

@@ -12,8 +12,6 @@ from lamplighter.model.names import shown
 from lamplighter.observability import events
 from lamplighter.port.store import Engine
 from lamplighter.service import Service
-from lamplighter.worker.bench import process_slots
-from lamplighter.worker.ledger import Ledger
 from lamplighter.worker.process import ChildProcess
 
 HIGH = 0.8
@@ -142,7 +140,6 @@ class Scaler(Service):
         self._engine = engine
         self._worker = worker
         self._slots = settings.slots
-        self._process_slots = process_slots(settings)
         if settings.children_most < worker.size:
             raise InvalidSettings(
                 f"the worker begins with {worker.size} children, more than the setting "
@@ -175,15 +172,12 @@ class Scaler(Service):
         return LOOK
 
     def _busy(self) -> int:
-        """Count slots in use; a child whose processes are all taken is as full as one can be."""
-        # Those that retire give no room to anybody any more.
+        # Those that retire give no room to anybody any more; jobs that run alone are not ours.
         return sum(
-            self._load(child.ledger) for child in self._worker.children if not child.draining
+            child.ledger.running()
+            for child in self._worker.children
+            if not child.draining and not child.alone
         )
-
-    def _load(self, ledger: Ledger) -> int:
-        alone = ledger.running_alone()
-        return max(ledger.running() - alone, alone * self._slots // self._process_slots)
 
     async def _backlog(self, queues: Sequence[str]) -> int:
         served = frozenset(queues)

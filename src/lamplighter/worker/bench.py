@@ -29,7 +29,7 @@ class Bench:
 
 
 def process_slots(settings: Settings) -> int:
-    """Jobs that a child runs alone at once, unless the settings say otherwise."""
+    """Jobs that a worker runs alone at once, unless the settings say otherwise."""
     ordinary = max(LEAST_PROCESSES, 2 * (os.cpu_count() or 1))
     return settings.process_slots or min(settings.slots, ordinary)
 

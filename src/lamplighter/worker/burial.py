@@ -88,10 +88,13 @@ class Burial:
         entry = known.get((claim.job.id, claim.fence))
         if entry is None or not entry.started:
             return Released()
+        if entry.number not in child.ledger.entries:
+            # We have let go of it long ago, and nobody has taken it up.
+            return Abandoned(AbandonCause.CHILD_DIED)
         if entry.number in child.condemned:
             timeout = (entry.hard_end or 0) - entry.started_at - self._settings.hard_after
             return TimedOut(failure.timed_out(round(timeout, 1), killed=True))
-        if child.condemned or child.draining:
+        if child.condemned or child.sacrificed or child.draining:
             return Released(started=True)
         return Abandoned(AbandonCause.CHILD_DIED)
 
@@ -99,6 +102,7 @@ class Burial:
         settlements = [self._decide(child, claim, outcome) for claim, outcome in outcomes]
         claims = {claim.job.id: claim for claim, _ in outcomes}
         back: set[str] = set()
+        """Topics of what waits again."""
         finished = False
         for start in range(0, len(settlements), self._limit):
             batch = settlements[start : start + self._limit]
@@ -109,11 +113,11 @@ class Burial:
                 claim = claims[answer.id]
                 finished = finished or answer.state in TERMINAL
                 if answer.state is JobState.WAITING:
-                    back.add(claim.job.queue)
+                    back.add(queue_topic(claim.job.queue, suspect=settlement.next.suspect))
                 if events.listened() and answer.answer is SettleAnswer.DONE:
                     tell_settled(claim, settlement, answer, 0.0)
-        for queue in sorted(back):
-            await self._engine.wakeup.notify(queue_topic(queue))
+        for topic in sorted(back):
+            await self._engine.wakeup.notify(topic)
         if finished:
             await self._engine.wakeup.notify(FINISHED_TOPIC)
 

@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -21,6 +21,7 @@ from lamplighter import command, runtime
 from lamplighter.config import Settings
 from lamplighter.connect import connect
 from lamplighter.model.errors import LamplighterError, ProviderFailed
+from lamplighter.model.job import ALONE
 from lamplighter.model.outcome import Outcome
 from lamplighter.model.retry import Retry
 from lamplighter.model.stride import QueueStride
@@ -166,7 +167,7 @@ class Child:
             on_room=self._room_changed,
             provided=self._provided,
         )
-        self._processes = self._make_processes(begin, settings)
+        self._processes = self._make_processes(begin, settings) if begin.alone else None
         kinds, numbers = Kinds(registry, self._executor.is_sentenced), Numbers()
         self._claimers = [
             Claimer(
@@ -175,18 +176,16 @@ class Child:
                 worker=begin.worker,
                 registry=registry,
                 types=types,
+                requirements=requirements,
                 queues=queues,
                 executor=self._executor,
-                bench=bench,
+                bench=self._executor.alone if begin.alone else self._executor.shared,
                 numbers=numbers,
                 link=self._link,
                 on_end=self._ended,
                 is_kept=self._is_kept,
             )
-            for types, bench in (
-                (kinds.shared, self._executor.shared),
-                (kinds.alone, self._executor.alone),
-            )
+            for types, requirements in (_lone_work if begin.alone else _shared_work)(kinds)
         ]
         if registry.hooks:
             self._settler.reporter = Reporter(registry.hooks)
@@ -224,7 +223,8 @@ class Child:
         await self._finish()
         self._ending = True
         beat.cancel()
-        await self._processes.close()
+        if self._processes is not None:
+            await self._processes.close()
         await self._recorder.stop()
         await self._settler.stop()
         if self._settler.reporter is not None:
@@ -340,6 +340,19 @@ class Child:
             self._link.say(Broken("error", info.traceback or info.message, ""))
         self._link.flush()
         await self._link.drained()
+
+
+Work = tuple[Callable[[], tuple[str, ...]], tuple[str, ...]]
+"""Types to claim, and the requirements that are met."""
+
+
+def _shared_work(kinds: Kinds) -> list[Work]:
+    return [(kinds.shared, ("",))]
+
+
+def _lone_work(kinds: Kinds) -> list[Work]:
+    # Suspects of types that share a process have a way of their own: no backlog is before them.
+    return [(kinds.alone, ("", ALONE)), (kinds.shared, (ALONE,))]
 
 
 def _hello(registry: Registry, queues: QueueStride) -> Hello:

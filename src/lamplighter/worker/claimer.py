@@ -39,6 +39,7 @@ class Claimer(Service):
         worker: str,
         registry: Registry,
         types: Callable[[], tuple[str, ...]],
+        requirements: tuple[str, ...],
         queues: QueueStride,
         executor: Executor,
         bench: Bench,
@@ -54,7 +55,9 @@ class Claimer(Service):
         self._registry = registry
         self._types = types
         self._queues = queues
-        self._topics = [queue_topic(queue) for queue in queues.queues]
+        self._requirements = requirements
+        only_suspects = "" not in requirements
+        self._topics = [queue_topic(queue, suspect=only_suspects) for queue in queues.queues]
         self._executor = executor
         self._bench = bench
         self._numbers = numbers
@@ -121,17 +124,15 @@ class Claimer(Service):
             types=types,
             limit=room,
             lease_ms=self._lease_ms,
+            requirements=self._requirements,
         )
         return self._request
 
     def _room(self) -> int:
         """Free slots and the prefetch, less what waits; 0 while enough waits to keep busy."""
-        bench, alone = self._bench, self._executor.alone
+        bench = self._bench
         waiting = len(bench.waiting)
         room = bench.free + self._recent - waiting
-        if bench is not alone:
-            # Suspects that nobody has a process for: more of them would help nobody.
-            room -= len(alone.waiting)
         # With work at hand there is no hurry, and a larger claim is a cheaper one.
         return room if not waiting or room >= waiting else 0
 

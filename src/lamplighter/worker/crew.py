@@ -91,7 +91,9 @@ class Crew:
         if child.draining or child.dead:
             return
         child.drain(grace)
-        events.emit(events.CHILD_RETIRED, worker=child.worker, pid=child.pid, why=why)
+        events.emit(
+            events.CHILD_RETIRED, worker=child.worker, pid=child.pid, alone=child.alone, why=why
+        )
         self._fill()
 
     def end(self, grace: float) -> None:

@@ -31,12 +31,19 @@ SHORT_TIMEOUT = 2.0
 """Timeouts below this get a timer of their own; the pulse is exact enough for the others."""
 WARM_UP = 30.0
 """Time that a process for one job may take to start, beside the job's own."""
+AT_ONCE = 0.05
+"""A process that was idle gets its job within so many seconds."""
 MARGIN = 1.75
 """A run alone is ended by us; only if we cannot, the supervisor ends us this much later."""
 
 
 class Alone(Protocol):
     """Where handlers run that have a process of their own."""
+
+    @property
+    def idle(self) -> int:
+        """How many processes wait for a job."""
+        ...
 
     def start(self, run: Run) -> None:
         """Run this handler; its end is told."""
@@ -52,7 +59,7 @@ class Alone(Protocol):
 
 
 class Executor:
-    """The slots of a child: for handlers beside each other, and for those that run alone."""
+    """The slots of a child: for handlers beside each other, or for those that run alone."""
 
     def __init__(
         self,
@@ -72,7 +79,7 @@ class Executor:
         self.tells = False
         """Whether starts are told as events."""
         self.processes: Alone | None = None
-        """Set when there is a place for handlers that run alone; without it all share one."""
+        """Where all handlers run, each alone; without it all share this process."""
         self._hard_after = settings.hard_after
         self._link = link
         self._pulse = pulse
@@ -93,15 +100,16 @@ class Executor:
 
     # ── what is claimed comes in ─────────────────────────────────────────────────────────────
 
-    def offer(self, runs: Iterable[Run]) -> None:
+    def offer(self, runs: Sequence[Run]) -> None:
         """Take in claimed jobs and start what there is room for."""
         if self._closed:
             for run in runs:
                 self._on_end(run, Released())
             return
+        alone = self.processes is not None
         for run in runs:
-            run.isolated = self._runs_alone(run)
-            self._bench(run).waiting.append(run)
+            run.isolated = alone
+        (self.alone if alone else self.shared).waiting.extend(runs)
         self.fill()
 
     def isolate(self, types: Mapping[str, float]) -> None:
@@ -110,19 +118,12 @@ class Executor:
         self._sentences.update({name: now + seconds for name, seconds in types.items()})
         for run in [run for run in self.shared.waiting if run.type.name in types]:
             self.shared.waiting.remove(run)
-            run.isolated = True
-            self.alone.waiting.append(run)
+            # For those whose jobs run alone.
+            self._on_end(run, Released())
 
     def is_sentenced(self, name: str) -> bool:
         """Tell whether jobs of a type run alone because one of them killed its process."""
         return bool(self._sentences) and self._sentences.get(name, 0.0) > runtime.boottime()
-
-    def _runs_alone(self, run: Run) -> bool:
-        return self.processes is not None and (
-            run.claim.job.suspect
-            or run.type.isolation is Isolation.PROCESS
-            or self.is_sentenced(run.type.name)
-        )
 
     def _bench(self, run: Run) -> Bench:
         return self.alone if run.isolated else self.shared
@@ -156,18 +157,20 @@ class Executor:
     def _announce(self, batch: list[Run]) -> None:
         now, running = runtime.boottime(), self.running
         starts: list[tuple[int, float]] = []
-        alone: list[int] = []
+        cold = 0
         for run in batch:
             self._bench(run).busy += 1
             self._set_times(run, now)
             if run.isolated:
-                # Its time begins when its process does; see `sent`.
-                run.soft_end += WARM_UP
-                run.hard_end += WARM_UP
-                alone.append(run.number)
+                cold += 1
+                run.cold = self.processes is None or cold > self.processes.idle
+                if run.cold:
+                    # Its time begins when its process has started; see `sent`.
+                    run.soft_end += WARM_UP
+                    run.hard_end += WARM_UP
             running[run.number] = run
             starts.append((run.number, run.hard_end + (MARGIN if run.isolated else 0)))
-        self._link.say(Started(starts, alone))
+        self._link.say(Started(starts))
         if self._link.flush():
             self._start(batch)
         else:
@@ -208,9 +211,11 @@ class Executor:
 
     def sent(self, run: Run) -> None:
         """Note that the process of a run has got it: its time begins."""
-        self._set_times(run, runtime.boottime())
+        now = runtime.boottime()
+        if run.cold or now - run.started_at > AT_ONCE:
+            self._set_times(run, now)
+            self._link.say(Extended([(run.number, run.hard_end + MARGIN)]))
         self._set_timer(run)
-        self._link.say(Extended([(run.number, run.hard_end + MARGIN)]))
 
     def ended_alone(self, run: Run, outcome: Outcome | None) -> None:
         """Take in what became of a run in a process of its own."""

@@ -23,8 +23,6 @@ class Entry:
     hard_end: float | None = None
     """When the child must be killed for it; None before the start and after the handler's end."""
     cancel_told: bool = False
-    alone: bool = False
-    """It runs in a process of its own."""
 
     @property
     def fence(self) -> Fence:
@@ -37,6 +35,8 @@ class Ledger:
     """The claims of one child, by the child's own number for each."""
 
     entries: dict[int, Entry] = field(default_factory=dict[int, Entry])
+    hanging: dict[int, float] = field(default_factory=dict[int, float])
+    """Handlers that were told to end because their claim was lost, and since when."""
     forsaken: list[Entry] = field(default_factory=list[Entry])
     """Started claims whose lease we let run out. Nobody knows their end; whoever buries the
     child must not take them for claims that were never started."""
@@ -52,13 +52,8 @@ class Ledger:
         for number, (job_id, lease) in enumerate(jobs, first):
             entries[number] = Entry(number, job_id, lease, nonce, sent_at)
 
-    def started(
-        self, runs: Iterable[tuple[int, float]], now: float, alone: Iterable[int] = ()
-    ) -> None:
+    def started(self, runs: Iterable[tuple[int, float]], now: float) -> None:
         """Note handlers that are about to run, each with its hard end."""
-        for number in alone:
-            if number in self.entries:
-                self.entries[number].alone = True
         for number, hard_end in runs:
             entry = self.entries.get(number)
             if entry is not None:
@@ -84,6 +79,14 @@ class Ledger:
         """Forget claims; gives those that were known."""
         found = (self.entries.pop(number, None) for number in numbers)
         return [entry for entry in found if entry is not None]
+
+    def lose(self, numbers: Collection[int], now: float) -> None:
+        """Take claims away; a handler that is at work for one is watched until it has ended."""
+        for number in numbers:
+            entry = self.entries.get(number)
+            if entry is not None and entry.hard_end is not None:
+                self.hanging[number] = now
+        self.forsake(numbers)
 
     def forsake(self, numbers: Iterable[int]) -> None:
         """Keep these leases no longer, but remember which of them were started."""
@@ -117,10 +120,6 @@ class Ledger:
     def running(self) -> int:
         """Count handlers that are running."""
         return sum(entry.hard_end is not None for entry in self.entries.values())
-
-    def running_alone(self) -> int:
-        """Count those of them that have a process of their own."""
-        return sum(e.alone and e.hard_end is not None for e in self.entries.values())
 
     def overdue(self, now: float) -> list[Entry]:
         """Claims past their hard end."""

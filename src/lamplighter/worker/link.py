@@ -60,8 +60,6 @@ class Started(Message, frozen=True):
     """I am about to run these; each with the instant at which I must be killed for it."""
 
     runs: list[tuple[int, float]]
-    alone: list[int] = []
-    """Those of them that have a process of their own."""
 
 
 class Extended(Message, frozen=True):
@@ -143,6 +141,8 @@ class Begin(Message, frozen=True):
     weights: tuple[int, ...] | None
     path: list[str]
     events: bool
+    alone: bool
+    """Run jobs alone, each in a process of its own, and none here."""
 
 
 class Cancel(Message, frozen=True):

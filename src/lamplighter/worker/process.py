@@ -51,6 +51,8 @@ class Plan:
     slots: int
     queues: QueueStride | None
     events: bool
+    alone: bool = False
+    """Its jobs run alone, each in a process of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,8 @@ class ChildProcess:
         self.silent_since: float | None = None
         self.condemned: frozenset[int] = frozenset()
         """Numbers of the runs past their hard end, for which it has to die."""
+        self.sacrificed = False
+        """Killed because of a handler that goes on without its claim."""
         self.dead = False
         self.draining = False
         """Told to come to an end: with its worker, or to make room for another."""
@@ -96,6 +100,11 @@ class ChildProcess:
         self._hooks = hooks
         self._link: Link[FromChild] | None = None
         self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether its jobs run alone, each in a process of its own."""
+        return self._plan.alone
 
     @property
     def pid(self) -> int:
@@ -135,6 +144,7 @@ class ChildProcess:
                 weights=None if queues is None else queues.weights,
                 path=list(sys.path),
                 events=plan.events,
+                alone=plan.alone,
             )
         )
 
@@ -187,7 +197,7 @@ class ChildProcess:
     def lose(self, numbers: list[int]) -> None:
         """Take claims away from it."""
         if numbers:
-            self.ledger.forsake(numbers)
+            self.ledger.lose(numbers, runtime.boottime())
             self.say(Lost(numbers))
 
     def _hear(self, message: FromChild) -> None:
@@ -216,8 +226,8 @@ class ChildProcess:
         match message:
             case Claimed(nonce, first, sent_at, jobs):
                 self.ledger.claimed(nonce, first, jobs, sent_at)
-            case Started(runs, alone):
-                self.ledger.started(runs, self.heard_at, alone)
+            case Started(runs):
+                self.ledger.started(runs, self.heard_at)
             case Extended(runs):
                 self.ledger.extended(runs)
             case Ended(numbers):
@@ -226,3 +236,5 @@ class ChildProcess:
                 self.ledger.drop(numbers)
             case Forsaken(numbers):
                 self.ledger.forsake(numbers)
+                for number in numbers:
+                    self.ledger.hanging.pop(number, None)

@@ -73,6 +73,8 @@ class Run:
     """The handler's task has taken its first step, so that cancelling it is seen inside."""
     isolated: bool = False
     """It runs in a process of its own."""
+    cold: bool = False
+    """That process has to be started first."""
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
     stop: Stop | None = None

@@ -215,15 +215,15 @@ class Settler(Service):
             if settled.state in TERMINAL:
                 finished = True
             elif settled.state is JobState.WAITING and settlement.next.delay_ms == 0:
-                due.add(run.claim.job.queue)
+                due.add(queue_topic(run.claim.job.queue, suspect=settlement.next.suspect))
             if self.tells:
                 started = run.started_at
                 seconds = runtime.boottime() - started if started else 0.0
                 tell_settled(run.claim, settlement, settled, seconds)
         if finished:
             await self._engine.wakeup.notify(FINISHED_TOPIC)
-        for queue in due:
-            await self._engine.wakeup.notify(queue_topic(queue))
+        for topic in due:
+            await self._engine.wakeup.notify(topic)
 
     def _report(self, numbers: list[int]) -> None:
         self._reported.update(numbers)

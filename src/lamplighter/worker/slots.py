@@ -80,6 +80,11 @@ class Slots:
         return self.limit - len(self._running) - len(self._paused)
 
     @property
+    def idle(self) -> int:
+        """How many processes wait for a job."""
+        return len(self._idle)
+
+    @property
     def pids(self) -> list[int]:
         """Numbers of the processes there are."""
         return [slot.pid for slot in self._alive if slot.pid]

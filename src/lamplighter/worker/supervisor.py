@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lamplighter import runtime
 from lamplighter.config import Settings
@@ -19,6 +20,7 @@ from lamplighter.port.values import NewWorker, TypeInfo
 from lamplighter.service import Service
 from lamplighter.worker import descendants, systemd
 from lamplighter.worker.autoscale import Scaler
+from lamplighter.worker.bench import process_slots
 from lamplighter.worker.burial import Burial, Counts
 from lamplighter.worker.crew import Crew
 from lamplighter.worker.keeper import Keeper
@@ -70,6 +72,7 @@ class Supervisor:
             queues=queues,
             events=on_event is not None,
         )
+        self._plan_alone = replace(self._plan, alone=True)
         self._hooks = Hooks(
             on_hello=self._on_hello,
             on_resync=self._on_resync,
@@ -78,10 +81,17 @@ class Supervisor:
         )
         self._crew = Crew(
             settings.children or min(os.cpu_count() or 1, MOST_CHILDREN),
-            make=self._make_child,
+            make=lambda: self._make_child(self._plan),
             bury=self._bury,
             on_false_start=self._on_false_start,
         )
+        self._crew_alone = Crew(
+            1,
+            make=lambda: self._make_child(self._plan_alone),
+            bury=self._bury,
+            on_false_start=self._on_false_start,
+        )
+        """The child that runs no handler itself, so that none can kill those that run alone."""
         self._born = 0
         self._was_ready = False
         self._hello: Hello | None = None
@@ -116,11 +126,11 @@ class Supervisor:
     @property
     def children(self) -> list[ChildProcess]:
         """All child processes that are not buried yet."""
-        return self._crew.children
+        return [*self._crew.children, *self._crew_alone.children]
 
     @property
     def size(self) -> int:
-        """How many children it wants."""
+        """How many children it wants that run handlers beside each other."""
         return self._crew.size
 
     @property
@@ -140,6 +150,7 @@ class Supervisor:
         self._deadline = min(self._deadline, deadline) if self._draining else deadline
         self._draining = True
         self._crew.end(grace)
+        self._crew_alone.end(grace)
         self._told_to_drain.set()
 
     def resize(self, count: int) -> None:
@@ -152,6 +163,7 @@ class Supervisor:
         if not self._draining:
             events.emit(events.WORKER_RELOADED, worker=self.id, children=self._crew.size)
             self._crew.reload()
+            self._crew_alone.reload()
 
     def kill_one(self) -> int | None:
         """Kill a working child without warning, to show what follows; gives its pid."""
@@ -165,12 +177,12 @@ class Supervisor:
     # ── the parts ────────────────────────────────────────────────────────────────────────────
 
     async def _work(self, engine: Engine) -> None:
-        settings, children = self._settings, self._crew.children
+        settings = self._settings
         self._burial = burial = Burial(engine, settings)
-        self._keeper = Keeper(engine, settings, lambda: children)
+        self._keeper = Keeper(engine, settings, self._living)
         services = [
             self._keeper,
-            Watch(settings, burial, lambda: children, self._retire),
+            Watch(settings, burial, self._living, self._retire),
             Membership(engine, settings, self),
             *self._services(engine, settings),
         ]
@@ -185,25 +197,37 @@ class Supervisor:
         killer = runtime.spawn(self._kill_after_grace(), name="grace", on_crash=self._grace_broke)
         try:
             self._crew.begin()
-            await self._crew.over()
+            self._crew_alone.begin()
+            await asyncio.gather(self._crew.over(), self._crew_alone.over())
         finally:
             killer.cancel()
-            self._crew.kill_all()
+            self._kill_all()
             # The keeper goes last: others may still write under the leases it keeps.
             for service in reversed(services):
                 await service.stop()
 
     def running(self) -> int:
         """Count the handlers that run."""
-        return sum(child.ledger.running() for child in self._crew.children)
+        return sum(child.ledger.running() for child in self.children)
 
-    def _make_child(self) -> ChildProcess:
-        child = ChildProcess(f"{self.id}/c{self._born}", self._plan, self._hooks)
+    def _living(self) -> list[ChildProcess]:
+        return self.children
+
+    def _crew_of(self, child: ChildProcess) -> Crew:
+        return self._crew_alone if child.alone else self._crew
+
+    def _make_child(self, plan: Plan) -> ChildProcess:
+        kind = "p" if plan.alone else "c"
+        child = ChildProcess(f"{self.id}/{kind}{self._born}", plan, self._hooks)
         self._born += 1
         return child
 
     def _retire(self, child: ChildProcess, why: str) -> None:
-        self._crew.retire(child, self._settings.grace, why)
+        self._crew_of(child).retire(child, self._settings.grace, why)
+
+    def _kill_all(self) -> None:
+        self._crew.kill_all()
+        self._crew_alone.kill_all()
 
     async def _bury(self, child: ChildProcess, status: int) -> None:
         # What its handlers have started must not go on working for a job that is given back.
@@ -215,6 +239,7 @@ class Supervisor:
                 events.CHILD_DIED,
                 worker=child.worker,
                 pid=child.pid,
+                alone=child.alone,
                 status=status,
                 started=counts.started,
                 unstarted=counts.unstarted,
@@ -222,7 +247,7 @@ class Supervisor:
             )
 
     def _on_false_start(self, child: ChildProcess, status: int) -> None:
-        if not self._was_ready and self._crew.failures >= START_TRIES:
+        if not self._was_ready and self._crew_of(child).failures >= START_TRIES:
             self._error = _start_error(self._spec, child.broken, status)
             self.drain()
 
@@ -231,7 +256,7 @@ class Supervisor:
         while (left := self._deadline + KILL_AFTER - runtime.boottime()) > 0:
             # A second signal may bring the deadline nearer.
             await runtime.sleep(min(left, 0.1))
-        self._crew.kill_all()
+        self._kill_all()
 
     def _grace_broke(self, error: BaseException) -> None:
         """End with the error: nobody would kill children that do not end in time."""
@@ -240,7 +265,7 @@ class Supervisor:
         if not self._draining:
             self.drain()
         left = self._deadline + KILL_AFTER - runtime.boottime()
-        asyncio.get_running_loop().call_later(max(left, 0.0), self._crew.kill_all)
+        asyncio.get_running_loop().call_later(max(left, 0.0), self._kill_all)
 
     # ── what children say ────────────────────────────────────────────────────────────────────
 
@@ -249,8 +274,8 @@ class Supervisor:
         self._hello = hello
         if left := self._sentences():
             child.say(Isolate(left))
-        self._crew.ready(child)
-        events.emit(events.CHILD_STARTED, worker=child.worker, pid=hello.pid)
+        self._crew_of(child).ready(child)
+        events.emit(events.CHILD_STARTED, worker=child.worker, pid=hello.pid, alone=child.alone)
 
     def member(self) -> NewWorker | None:
         """Give what others may know of this worker, once there is something to know."""
@@ -262,7 +287,7 @@ class Supervisor:
             host=socket.gethostname(),
             pid=os.getpid(),
             queues=hello.queues,
-            slots=self._crew.size * self._plan.slots,
+            slots=self._crew.size * self._plan.slots + process_slots(self._settings),
             types=tuple(TypeInfo(**fields) for fields in hello.types),
         )
 
@@ -276,7 +301,7 @@ class Supervisor:
                 how=convicted.how,
             )
         self._isolated[convicted.job_type] = runtime.boottime() + SENTENCE
-        for child in self._crew.children:
+        for child in self.children:
             child.say(Isolate({convicted.job_type: SENTENCE}))
 
     def _sentences(self) -> dict[str, float]:
@@ -311,6 +336,8 @@ async def run_until_signalled(supervisor: Supervisor) -> None:
     try:
         await supervisor.run()
     finally:
+        # All is done: a late signal must not make a good end look like a bad one.
+        signal.pthread_sigmask(signal.SIG_BLOCK, reactions)
         for number in reactions:
             loop.remove_signal_handler(number)
 

@@ -170,7 +170,7 @@ class Notifier(Service):
     def _status(self) -> str:
         children = self._worker.children
         running = sum(child.ledger.running() for child in children)
-        ready = sum(child.ready and not child.dead for child in children)
+        ready = sum(child.ready and not child.dead and not child.alone for child in children)
         return f"{ready} of {self._worker.size} children ready, {running} jobs running"
 
     def _tell_progress(self, every: float) -> None:

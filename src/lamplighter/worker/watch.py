@@ -17,6 +17,8 @@ from lamplighter.worker.run import margin
 
 KILL_AFTER = 2.0
 """Children that have not ended this long after their grace are killed."""
+LOST_GRACE = 3.0
+"""Seconds that a handler has to end after its claim was lost, before its process is killed."""
 WEIGH = 2.0
 """Seconds between two looks at the memory of children."""
 SILENCE = 1.0
@@ -109,6 +111,10 @@ class Watch(Service):
         elif overdue and not child.draining:
             self._retire(child, "a handler is past its hard end")
         elif now > child.end_by + KILL_AFTER:
+            child.kill()
+        elif any(now > since + LOST_GRACE for since in child.ledger.hanging.values()):
+            # Somebody else may run the same job: there is no time for its neighbours to finish.
+            child.sacrificed = True
             child.kill()
 
     def _replace_fat(self) -> None:

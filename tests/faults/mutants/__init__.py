@@ -15,7 +15,7 @@ from typing import Protocol
 
 from tests.faults.driver import ROOT, Driver
 from tests.faults.mutants.patching import apply
-from tests.faults.scenarios import stopped
+from tests.faults.scenarios import poison, stopped
 from tests.faults.scenarios.stage import Verdict
 
 SOURCE = ROOT / "src"
@@ -54,6 +54,11 @@ MUTANTS = (
     Mutant("cancel-without-compare", frozenset({"I9"}), "late_cancel"),
     Mutant("settle-ignores-cancel", frozenset({"I10"}), "cancel_of_running"),
     Mutant("started-claims-forgotten", frozenset({"at most once"}), None, stopped.run_alone),
+    Mutant("child-death-charges", frozenset({"neighbours"}), "dead_child", poison.run_harm),
+    Mutant("crashes-not-counted", frozenset({"I1", "I6"}), "killer"),
+    Mutant("slot-leaves-grandchildren", frozenset({"orphans"}), None, poison.run_harm),
+    Mutant("retire-without-replacement", frozenset({"capacity"}), None, poison.run_capacity),
+    Mutant("hard-end-suspects-neighbours", frozenset({"neighbours"}), None, poison.run_capacity),
 )
 
 
@@ -76,7 +81,7 @@ def hunt(folder: Path, *, processes: bool, say: Callable[[str], object]) -> list
             seen[verdict.name] = {one.invariant for one in verdict.violations}
         for story, invariants in seen.items():
             caught = ", ".join(sorted(invariants & mutant.invariants))
-            say(f"{mutant.name:25} {story:18} {caught or 'SURVIVED'}")
+            say(f"{mutant.name:29} {story:18} {caught or 'SURVIVED'}")
             if not caught:
                 survivors.append(f"{mutant.name} in {story}")
     return survivors

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lamplighter.connect import connect
 from lamplighter.model.job import Delivery, NewJob
 from lamplighter.port.conformance.builders import new_job
-from lamplighter.port.store import queue_topic
+from lamplighter.port.store import Engine, queue_topic
 from lamplighter.port.values import QueueSettings, TenantSettings
 from tests.faults import checker, history
 from tests.faults.audit import Auditor
-from tests.faults.checker import Rules, Violation
-from tests.faults.driver import Driver, wait_until
-from tests.faults.history import History
+from tests.faults.checker import Budget, Rules, Violation
+from tests.faults.driver import Driver, Process, wait_until
+from tests.faults.history import History, read_lines
 from tests.faults.ledger import Ledger
 from tests.faults.measures import rescue_times
+from tests.faults.processes import Found
 from tests.faults.rules import RULES, WEIGHTS
 
+T = TypeVar("T")
+
+BATCH = 500
 ENDLESS_MS = 86_400_000
 
 
@@ -48,6 +52,8 @@ class Verdict:
     rescues: list[float] = field(default_factory=list)
     """Seconds from the death of a worker until its jobs could be claimed again."""
     served: Mapping[str, int] = field(default_factory=dict)
+    figures: list[str] = field(default_factory=list)
+    """What was measured, a line each."""
 
     @property
     def violations(self) -> list[Violation]:
@@ -67,6 +73,8 @@ class Stage:
         self.driver = Driver(folder, source=source)
         self.auditor = Auditor(folder / "jobs.db")
         self.ledger = Ledger(folder / "effects")
+        self.budgets: dict[str, Budget] = {}
+        """What jobs must come to, as far as that was said when they were submitted."""
         asyncio.run(self._prepare())
         self.auditor.install()
 
@@ -88,16 +96,34 @@ class Stage:
         *,
         tenant: str = "default",
         queue: str = "default",
+        budget: Budget | None = None,
         **arguments: Any,
     ) -> list[str]:
-        """Submit jobs from here, written down like a client's."""
-        args = json.dumps(arguments).encode()
-        once = type in RULES.at_most_once
-        delivery = Delivery.AT_MOST_ONCE if once else Delivery.AT_LEAST_ONCE
-        jobs = [
-            new_job(type, args=args, tenant=tenant, queue=queue, delivery=delivery)
-            for _ in range(count)
-        ]
+        """Submit equal jobs from here, written down like a client's."""
+        calls = [(type, budget, arguments)] * count
+        return self.submit_all(calls, tenant=tenant, queue=queue)
+
+    def submit_all(
+        self,
+        calls: Sequence[tuple[str, Budget | None, Mapping[str, Any]]],
+        *,
+        tenant: str = "default",
+        queue: str = "default",
+    ) -> list[str]:
+        """Submit jobs in this order: type, what it must come to, arguments."""
+        jobs: list[NewJob] = []
+        for type, budget, arguments in calls:
+            once = type in RULES.at_most_once
+            job = new_job(
+                type,
+                args=json.dumps(arguments).encode(),
+                tenant=tenant,
+                queue=queue,
+                delivery=Delivery.AT_MOST_ONCE if once else Delivery.AT_LEAST_ONCE,
+            )
+            jobs.append(job)
+            if budget is not None:
+                self.budgets[job.id] = budget
         asyncio.run(self._submit(jobs))
         return [job.id for job in jobs]
 
@@ -107,10 +133,66 @@ class Stage:
             journal.write("submit_sent", job=job.id, type=job.type, tenant=job.tenant, key=None)
         engine = connect(self.driver.url)
         await engine.open()
-        for answer in await engine.jobs.submit(jobs):
-            journal.write("submit_answered", job=answer.id, answer=answer.answer, id=answer.id)
+        for start in range(0, len(jobs), BATCH):
+            for answer in await engine.jobs.submit(jobs[start : start + BATCH]):
+                journal.write("submit_answered", job=answer.id, answer=answer.answer, id=answer.id)
         await engine.wakeup.notify(queue_topic(jobs[0].queue))
         await engine.close()
+
+    def ask(self, question: Callable[[Engine], Awaitable[T]]) -> T:
+        """Ask the store something through its engine."""
+
+        async def asked() -> T:
+            engine = connect(self.driver.url)
+            await engine.open()
+            try:
+                return await question(engine)
+            finally:
+                await engine.close()
+
+        return asyncio.run(asked())
+
+    def stop_between_writes(self, victims: list[Found]) -> None:
+        """Stop processes when none of them holds the store's lock, which others would wait for."""
+
+        async def stopped(engine: Engine) -> bool:
+            self.driver.stop(victims)
+            try:
+                await asyncio.wait_for(engine.membership.leave("nobody"), 0.5)
+            except TimeoutError:
+                self.driver.resume(victims)
+                return False
+            return True
+
+        while not self.ask(stopped):
+            pass
+
+    # ── look ─────────────────────────────────────────────────────────────────────────────────
+
+    def started(self, job_ids: Iterable[str]) -> set[str]:
+        """Give those of these jobs whose handlers have started, now or earlier."""
+        lines = read_lines(self.driver.journal_path)
+        begun = {line["job"] for line in lines if line["kind"] == "run_started"}
+        return begun.intersection(job_ids)
+
+    def ended_in(self, job_id: str, processes: Iterable[Found]) -> bool:
+        """Tell whether the job's handler has come to its end in one of these processes."""
+        pids = {process.pid for process in processes}
+        lines = read_lines(self.driver.journal_path)
+        ended = (line for line in lines if line["kind"] == "run_ended" and line["job"] == job_id)
+        return any(line["pid"] in pids for line in ended)
+
+    def held(self, worker: Process) -> set[str]:
+        """Give the jobs that a worker has now."""
+        name = self.driver.worker_of(worker)
+        return set() if name is None else set(self.auditor.running_under(name))
+
+    def pass_time(self, seconds: float) -> None:
+        """Let store time pass: a stop has to outlast leases, however long anything else takes."""
+        begun = self.auditor.now_ms()
+        wait_until(
+            lambda: self.auditor.now_ms() >= begun + seconds * 1000, seconds + 5, "time to pass"
+        )
 
     def wait_for_the_end_of_all_jobs(self, seconds: float) -> None:
         wait_until(lambda: self.auditor.unfinished() == 0, seconds, "the end of all jobs")
@@ -123,6 +205,7 @@ class Stage:
     def verdict(self, rules: Rules = RULES) -> Verdict:
         """Read everything and judge it."""
         told = self.history()
+        rules = replace(rules, budgets={**rules.budgets, **self.budgets})
         self.ledger.close()
         effects = self.ledger.count()
         overlaps = checker.overlaps(told)
@@ -142,6 +225,9 @@ class Stage:
             longest_overlap=max((one.seconds for one in overlaps), default=0.0),
             rescues=rescue_times(self.driver.journal_path, told.writes),
         )
+        verdict.found["orphans"] = []
+        for one in self.driver.left:
+            verdict.blame("orphans", f"nobody has ended the process {one}")
         if rules.weights is not None:
             verdict.served = checker.served_while_backlogged(
                 told.writes, rules.weights, rules.fair_queue

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.faults.driver import Found, Process, wait_until
-from tests.faults.history import read_lines
+from tests.faults.driver import wait_until
 from tests.faults.scenarios.stage import Stage, Verdict
 
 JOBS = 6
@@ -18,10 +17,10 @@ def run_child(folder: Path, lease: float) -> Verdict:
     try:
         worker = driver.start_worker(lease, children=1, slots=JOBS)
         ids = stage.submit("doze", JOBS, ms=int(lease * 300))
-        wait_until(lambda: len(_held(stage, worker)) == JOBS, 20, "all jobs running")
-        (child,) = driver.children(worker)
+        wait_until(lambda: len(stage.held(worker)) == JOBS, 20, "all jobs running")
+        (child,) = driver.runners(worker)
         driver.stop([child])
-        _pass(stage, lease * 1.7)
+        stage.pass_time(lease * 1.7)
         driver.resume([child])
         stage.wait_for_the_end_of_all_jobs(lease * 3 + 10)
         driver.drain_workers()
@@ -46,14 +45,14 @@ def run_alone(folder: Path, lease: float, *, source: Path | None = None) -> Verd
     try:
         worker = driver.start_worker(lease, children=2, slots=JOBS)
         wait_until(lambda: driver.ready(worker), 20, "the worker")
-        wait_until(lambda: len(driver.children(worker)) == 2, 20, "both children")
+        wait_until(lambda: len(driver.runners(worker)) == 2, 20, "both children")
         stage.submit("sole", JOBS * 2, ms=int(lease * 1500))
-        wait_until(lambda: len(_held(stage, worker)) == JOBS * 2, 20, "all jobs running")
-        children = driver.children(worker)
+        wait_until(lambda: len(stage.held(worker)) == JOBS * 2, 20, "all jobs running")
+        children = driver.runners(worker)
         driver.stop([worker.found, *children])
-        _pass(stage, lease * 1.5)
+        stage.pass_time(lease * 1.5)
         driver.resume([worker.found])
-        _pass(stage, lease / 3)
+        stage.pass_time(lease / 3)
         driver.kill("child", children[0])
         driver.resume(children[1:])
         stage.submit("doze", JOBS, ms=10)
@@ -73,11 +72,11 @@ def run_supervisor(folder: Path, lease: float, *, source: Path | None = None) ->
         sleeper = driver.start_worker(lease, children=1, slots=JOBS)
         stage.submit("doze", JOBS // 2, ms=int(seconds * 1000))
         stage.submit("nap", JOBS // 2, ms=int(seconds * 1000))
-        wait_until(lambda: len(_held(stage, sleeper)) == JOBS, 20, "all jobs running")
+        wait_until(lambda: len(stage.held(sleeper)) == JOBS, 20, "all jobs running")
         other = driver.start_worker(lease, children=1, slots=JOBS)
         wait_until(lambda: driver.ready(other), 20, "the other worker")
         driver.stop([sleeper.found])
-        _pass(stage, seconds)
+        stage.pass_time(seconds)
         driver.resume([sleeper.found])
         stage.wait_for_the_end_of_all_jobs(seconds * 2 + 20)
         driver.drain_workers()
@@ -102,16 +101,16 @@ def run_worker(folder: Path, lease: float, *, source: Path | None = None) -> Ver
         workers = [driver.start_worker(lease, children=1, slots=JOBS) for _ in range(2)]
         wait_until(lambda: driver.ready(*workers), 20, "both workers")
         (job_id,) = stage.submit("block", ms=int(lease * 1500))
-        wait_until(lambda: _runs(stage, job_id), 20, "the job running")
-        workers.sort(key=lambda worker: not _held(stage, worker))
+        wait_until(lambda: bool(stage.started([job_id])), 20, "the job running")
+        workers.sort(key=lambda worker: not stage.held(worker))
         sleeper, other = workers
         children = driver.children(sleeper)
         driver.stop([sleeper.found, *children])
         stage.submit("doze", JOBS, ms=10)
-        wait_until(lambda: job_id in _held(stage, other), lease * 4 + 10, "the job taken over")
+        wait_until(lambda: job_id in stage.held(other), lease * 4 + 10, "the job taken over")
         driver.resume(children)
-        wait_until(lambda: _ended_in(stage, job_id, children), 20, "the late end")
-        _pass(stage, 0.3)
+        wait_until(lambda: stage.ended_in(job_id, children), 20, "the late end")
+        stage.pass_time(0.3)
         driver.resume([sleeper.found])
         stage.wait_for_the_end_of_all_jobs(lease * 8 + 20)
         driver.drain_workers()
@@ -121,29 +120,3 @@ def run_worker(folder: Path, lease: float, *, source: Path | None = None) -> Ver
     if not verdict.refused:
         verdict.blame("stale", "no late write was refused, so none was made: nothing was tested")
     return verdict
-
-
-def _held(stage: Stage, worker: Process) -> set[str]:
-    name = stage.driver.worker_of(worker)
-    return set() if name is None else set(stage.auditor.running_under(name))
-
-
-def _runs(stage: Stage, job_id: str) -> bool:
-    lines = read_lines(stage.driver.journal_path)
-    return any(line["kind"] == "run_started" and line["job"] == job_id for line in lines)
-
-
-def _ended_in(stage: Stage, job_id: str, processes: list[Found]) -> bool:
-    """Tell whether the job's handler has come to its end in one of these processes."""
-    pids = {process.pid for process in processes}
-    lines = read_lines(stage.driver.journal_path)
-    ended = (line for line in lines if line["kind"] == "run_ended" and line["job"] == job_id)
-    return any(line["pid"] in pids for line in ended)
-
-
-def _pass(stage: Stage, seconds: float) -> None:
-    """Let store time pass: the stop has to outlast the lease, however long anything else takes."""
-    begun = stage.auditor.now_ms()
-    wait_until(
-        lambda: stage.auditor.now_ms() >= begun + seconds * 1000, seconds + 5, "time to pass"
-    )

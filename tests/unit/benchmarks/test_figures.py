@@ -1,8 +1,13 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
-from benchmarks.cpu import main_thread_ns, parse_ps_time, process_ns
+from benchmarks.cpu import main_thread_ns, parse_ps_time, process_ns, waited_ns
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Cost, paired_ratio, percentile, rounded, typical
+from benchmarks.rss import Growth
 
 
 def test_a_percentile_is_the_sample_that_so_many_do_not_exceed():
@@ -62,8 +67,6 @@ def test_numbers_keep_four_digits():
 
 
 def test_cpu_time_of_a_process_only_grows():
-    import os
-
     before = process_ns(os.getpid())
     sum(range(100_000))
 
@@ -73,14 +76,41 @@ def test_cpu_time_of_a_process_only_grows():
 
 
 def test_a_process_that_is_gone_is_an_error():
-    import subprocess
-    import sys
-
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
 
     with pytest.raises(BenchmarkError, match=str(ended.pid)):
         process_ns(ended.pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_cpu_time_of_ended_children_is_not_lost():
+    before = waited_ns(os.getpid())
+    work = "n = 0\nwhile __import__('time').process_time() < 0.2: n += 1"
+    subprocess.run([sys.executable, "-c", work], check=True)
+
+    # It counts in ticks of ten milliseconds, for user and system each.
+    assert waited_ns(os.getpid()) - before >= 150_000_000
+
+
+def test_memory_that_was_given_back_counts_as_growth():
+    growth = Growth(os.getpid())
+    block = bytearray(32 << 20)
+    if sys.platform != "linux":
+        growth.look()
+    del block
+
+    growth.look()
+
+    assert 25 < growth.mib < 60
+
+
+def test_memory_of_a_process_that_is_gone_is_an_error():
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+
+    with pytest.raises(BenchmarkError, match=str(ended.pid)):
+        Growth(ended.pid)
 
 
 def test_times_of_ps_are_read():

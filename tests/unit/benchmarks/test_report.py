@@ -15,11 +15,24 @@ RESULTS = {
     "submit_bulk": COST,
     "submit_single": COST,
     "drain": COST,
+    "isolated": {**COST, "cpu_us": 410.0},
+    "said": COST,
     "latency": {"p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 6.5, "fsync_p99_ms": 0.5},
     "delayed": {"early": 0, "first_ms": 2.0, "p99_ms": 300.0, "jobs": 100},
     "growth": {"drain_ratio": 1.6, "sizes": [1_000, 100_000]},
     "tenants": {"drain_ratio": 1.1, "ratio_to_one": 1.4, "tenants": [1, 1_000, 10_000]},
     "memory": {"bytes_per_job": 250.0},
+    "flood": {
+        "mib": 64,
+        "beside": {"seconds": 2.0, "child_mib": 70.0, "p99_ratio": 9.0, "log_kib": 250.0},
+        "alone": {
+            "seconds": 2.0,
+            "child_mib": 1.0,
+            "slot_mib": 2.0,
+            "p99_ratio": 5.5,
+            "log_kib": 240.0,
+        },
+    },
 }
 
 
@@ -53,6 +66,32 @@ def test_a_missed_budget_is_marked():
     assert found["drain with 100,000 waiting / 1,000 (quick)"] == "MISSED"
     assert found["drain with 10,000 tenants / 1,000 (quick)"] == "ok"
     assert found["drain with 10,000 tenants / 1 (quick)"] == "ok"
+
+
+def test_a_process_of_its_own_has_a_budget_of_its_own():
+    cpu = [line for line in report.lines(shown()) if line.what == "  CPU per job, all processes"]
+
+    assert [(line.budget, line.mark) for line in cpu] == [
+        (40.0, "ok"),
+        (None, ""),
+        (200.0, "ok"),
+        (400.0, "MISSED"),
+        (None, ""),
+    ]
+
+
+def test_a_flood_may_cost_little_memory_and_hurt_nobody_from_a_process_of_its_own():
+    found = report.lines({"quick": True, "flood": RESULTS["flood"]})
+
+    assert [(line.found, line.mark) for line in found if "grew" in line.what] == [
+        ("70 MiB", "MISSED"),
+        ("2 MiB", "ok"),
+        ("1 MiB", "ok"),
+    ]
+    assert [(line.found, line.mark) for line in found if "p99" in line.what] == [
+        ("9 ×", ""),
+        ("5.5 ×", "MISSED"),
+    ]
 
 
 def test_the_latency_may_take_what_the_disk_takes():
@@ -147,11 +186,18 @@ def test_a_run_gives_the_numbers_it_promises_and_leaves_nothing_behind(tmp_path,
         single_jobs=5,
         drain_jobs=100,
         drain_rounds=1,
+        isolated_jobs=20,
+        isolated_rounds=1,
+        said_jobs=20,
+        said_rounds=1,
         latency_jobs=5,
         memory_jobs=100,
+        flood_mib=2,
+        flood_quiet_jobs=5,
     )
     monkeypatch.setattr("benchmarks.__main__.QUICK", tiny)
-    chosen = ["submit_bulk", "submit_single", "drain", "latency", "memory"]
+    costs = ["submit_bulk", "submit_single", "drain", "isolated", "said"]
+    chosen = [*costs, "latency", "memory", "flood"]
     file = tmp_path / "bench.json"
 
     code = main(
@@ -162,8 +208,12 @@ def test_a_run_gives_the_numbers_it_promises_and_leaves_nothing_behind(tmp_path,
     assert code == 0
     named = {"engine", "quick", "cores", "fsync_p99_ms"}
     assert set(found) - {"others_cpu_share"} == {*chosen} | named
-    for part in ("submit_bulk", "submit_single", "drain"):
+    for part in costs:
         assert set(found[part]) >= {"jobs_per_s", "cpu_us"}
+    assert found["isolated"]["processes"] > 0
+    assert found["isolated"]["cpu_us_by_role"]["slots"] > 0
+    assert set(found["flood"]["beside"]) >= {"seconds", "child_mib", "p99_ratio", "log_kib"}
+    assert set(found["flood"]["alone"]) >= set(found["flood"]["beside"]) | {"slot_mib"}
     assert set(found["latency"]) >= {"p50_ms", "p95_ms", "p99_ms"}
     assert found["memory"]["bytes_per_job"] > 100
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]

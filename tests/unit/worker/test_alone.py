@@ -7,7 +7,7 @@ import pytest
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.model.isolation import Isolation
-from lamplighter.model.outcome import AbandonCause, Abandoned, Succeeded, TimedOut
+from lamplighter.model.outcome import AbandonCause, Abandoned, Released, Succeeded, TimedOut
 from lamplighter.worker import outcomes
 from lamplighter.worker.executor import MARGIN, WARM_UP, Executor
 from lamplighter.worker.kinds import Kinds
@@ -29,6 +29,8 @@ async def waits():
 
 class Processes:
     """A place for handlers that run alone, in which nothing happens by itself."""
+
+    idle = 0
 
     def __init__(self) -> None:
         self.started: list[int] = []
@@ -71,17 +73,15 @@ def isolated(number: int, **options):
     return make_run(work, number, isolation=Isolation.PROCESS, **options)
 
 
-async def test_suspects_and_isolated_types_run_alone_and_others_do_not():
+async def test_with_a_place_for_it_every_run_is_alone():
     bench = Bench()
-    bench.executor.offer([make_run(work, 0), suspect(1), isolated(2)])
-    await until(lambda: 0 in bench.outcomes)
+    bench.executor.offer([make_run(work, 0), suspect(1)])
 
-    assert bench.processes.started == [1, 2]
-    assert bench.outcomes == {0: Succeeded(b'"beside"')}
+    assert bench.processes.started == [0, 1]
     assert (bench.executor.shared.busy, bench.executor.alone.busy) == (0, 2)
 
 
-async def test_without_a_place_for_them_all_run_beside_each_other():
+async def test_without_one_all_run_beside_each_other():
     bench = Bench()
     bench.executor.processes = None
     bench.executor.offer([suspect(1), isolated(2)])
@@ -90,11 +90,10 @@ async def test_without_a_place_for_them_all_run_beside_each_other():
     assert bench.processes.started == []
 
 
-async def test_those_who_run_alone_take_no_slot_from_the_others():
+async def test_those_who_find_no_process_wait():
     bench = Bench(alone=1)
     bench.executor.offer([isolated(n) for n in range(3)])
     assert bench.processes.started == [0]
-    assert bench.executor.shared.free == 4
 
     bench.executor.ended_alone(bench.executor.running[0], Succeeded())
     await until(lambda: bench.processes.started == [0, 1])
@@ -121,6 +120,18 @@ async def test_the_time_of_a_run_alone_begins_when_its_process_has_it():
     assert bench.processes.ticks == [1020.0, 1080.0]
 
 
+async def test_the_time_of_a_run_in_a_warm_process_begins_at_once():
+    bench = Bench()
+    bench.processes.idle = 1
+    first, second = isolated(0, timeout=60.0), isolated(1, timeout=60.0)
+    bench.executor.offer([first, second])
+    bench.executor.sent(first)
+    bench.executor.sent(second)
+
+    assert (first.cold, second.cold) == (False, True)
+    assert [message.runs[0][0] for message in bench.link.of(Extended)] == [1]
+
+
 async def test_a_lost_run_alone_is_told_even_when_it_was_told_before():
     bench = Bench()
     bench.executor.offer([isolated(0)])
@@ -141,7 +152,7 @@ async def test_a_crash_alone_sentences_its_type_unless_that_runs_alone_anyway():
     assert bench.link.of(Convicted) == [Convicted("work", "ended with code 3")]
 
 
-async def test_jobs_of_a_sentenced_type_run_alone_until_the_sentence_ends():
+async def test_a_sentenced_type_is_left_to_those_who_run_it_alone():
     clock = Clock()
     with runtime.install(clock):
         bench = Bench()
@@ -149,27 +160,25 @@ async def test_jobs_of_a_sentenced_type_run_alone_until_the_sentence_ends():
         bench.executor.isolate({"work": 600.0})
         assert (kinds.shared(), kinds.alone()) == (("waits",), ("work",))
 
-        bench.executor.offer([make_run(work, 0)])
-        assert bench.processes.started == [0]
-
         clock.seconds += 601
         assert (kinds.shared(), kinds.alone()) == (("waits", "work"), ())
 
 
-async def test_what_waits_when_its_type_is_sentenced_runs_alone():
+async def test_what_waits_in_a_shared_process_when_its_type_is_sentenced_is_given_back():
     bench = Bench()
+    bench.executor.processes = None
     bench.executor.shared.slots = 0
     bench.executor.offer([make_run(work, 0)])
     bench.executor.isolate({"work": 600.0})
-    bench.executor.fill()
 
-    assert bench.processes.started == [0]
+    assert bench.outcomes == {0: Released()}
 
 
 async def test_progress_gives_more_time_up_to_the_timeout():
     clock = Clock()
     with runtime.install(clock):
         bench = Bench()
+        bench.executor.processes = None
         run = make_run(waits, 0, timeout=100.0)
         run.type.stalled_after = 30.0
         bench.executor.offer([run])

@@ -170,7 +170,7 @@ class Worker:
         full = Ledger()
         full.claimed("n", 0, [(str(number), 1) for number in range(SLOTS)], 0.0)
         full.started([(number, 1e9) for number in range(SLOTS)], 0.0)
-        return [SimpleNamespace(ledger=full, draining=False) for _ in range(self.size)]
+        return [SimpleNamespace(ledger=full, draining=False, alone=False) for _ in range(self.size)]
 
     def resize(self, count: int) -> None:
         self.size = count

@@ -42,6 +42,7 @@ class Bench:
             worker="w/c0",
             registry=registry_of(work),
             types=lambda: ("work",),
+            requirements=("",),
             queues=queues or QueueStride(("default",)),
             executor=self.executor,
             bench=self.executor.shared,

@@ -29,7 +29,7 @@ from lamplighter.worker.link import (
 )
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
 from lamplighter.worker.run import margin
-from lamplighter.worker.watch import FORSAKEN, KILL_AFTER, START_DEADLINE, Watch
+from lamplighter.worker.watch import FORSAKEN, KILL_AFTER, LOST_GRACE, START_DEADLINE, Watch
 from tests.unit.worker.fakes import Clock, FakeLink, make_claim, make_engine, until
 
 SETTINGS = Settings(lease=30.0)
@@ -257,6 +257,47 @@ async def test_a_child_whose_loop_stands_still_finishes_nothing_and_is_killed_at
     await watch.step()
 
     assert child.killed
+
+
+async def test_a_handler_that_goes_on_without_its_claim_costs_its_process(clock, child, watch):
+    child.claims(0, 1, 2)
+    child.starts(0, 1)
+    child.lose([0, 2])
+    clock.seconds += LOST_GRACE
+    child._hear(Tick(2))
+    await watch.step()
+    assert not child.killed
+
+    clock.seconds += 0.1
+    await watch.step()
+    assert child.killed
+    assert not child.condemned
+
+
+async def test_a_handler_that_ends_after_its_claim_was_lost_costs_nothing(clock, child, watch):
+    child.claims(0)
+    child.starts(0)
+    child.lose([0])
+    child._hear(Forsaken([0]))
+    clock.seconds += LOST_GRACE + 1
+    child._hear(Tick(0))
+    await watch.step()
+
+    assert not child.killed
+    assert len(child.ledger.forsaken) == 1
+
+
+async def test_what_was_lost_and_not_taken_up_comes_back_uncharged(engine, child, burial):
+    child.claims(0, 1)
+    child.starts(0, 1)
+    child.lose([0])
+    child.sacrificed = True
+    engine.jobs.claims = [make_claim(n) for n in range(2)]
+
+    await burial.bury(child)
+
+    assert engine.jobs.outcomes() == {f"{0:026d}": "abandoned", f"{1:026d}": "released"}
+    assert all(s.next.losses == s.next.attempt == 0 for s in engine.jobs.settled[0])
 
 
 async def test_a_handler_that_came_further_has_another_hard_end(clock, child, watch):

@@ -36,7 +36,7 @@ async def test_messages_arrive_in_order_and_typed():
     for message in said:
         child.say(message)
     supervisor.say(Drain(3.0))
-    supervisor.say(Begin("w", "m:a", {"url": "x"}, 5, ("q",), (1,), ["/p"], False))
+    supervisor.say(Begin("w", "m:a", {"url": "x"}, 5, ("q",), (1,), ["/p"], False, False))
     await until(lambda: len(heard) == 4 and len(at_child) == 2)
 
     assert heard == said

@@ -81,7 +81,9 @@ class Worker:
         self.serving = False
         self.draining = False
         self.size = 1
-        self.child = SimpleNamespace(ready=True, dead=False, replaces=None, ledger=Ledger())
+        self.child = SimpleNamespace(
+            ready=True, dead=False, alone=False, replaces=None, ledger=Ledger()
+        )
         self.children = [self.child]
         self.loop = Loop()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lamplighter import runtime
 from lamplighter.model.ids import RANDOM_BITS, compose
 from lamplighter.model.job import (
+    ALONE,
     NO_EXTRAS,
     Claim,
     Delivery,
@@ -136,9 +137,17 @@ async def claim(
     types: tuple[str, ...] = ("work",),
     worker: str = "worker-1",
     lease_ms: int = LEASE_MS,
+    requirements: tuple[str, ...] = ("", ALONE),
 ) -> list[Claim]:
-    """Claim up to ``limit`` jobs."""
-    asked = request(*queues, types=types, limit=limit, worker=worker, lease_ms=lease_ms)
+    """Claim up to ``limit`` jobs, suspects too."""
+    asked = request(
+        *queues,
+        types=types,
+        limit=limit,
+        worker=worker,
+        lease_ms=lease_ms,
+        requirements=requirements,
+    )
     return (await engine.jobs.claim(asked)).claims
 
 

@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lamplighter.model.job import TERMINAL, Claim, Fence, Job, JobState, Mark, status_of
+from lamplighter.model.job import (
+    TERMINAL,
+    Claim,
+    Fence,
+    Job,
+    JobState,
+    Mark,
+    requirement_of,
+    status_of,
+)
 from lamplighter.port.conformance.reference_line import Lines, TurnKey
 from lamplighter.port.conformance.reference_story import Story
 from lamplighter.port.values import (
@@ -80,7 +89,8 @@ class Row:
     def turn(self) -> TurnKey:
         """The (lane, tenant) it waits in."""
         new = self.new
-        return TurnKey(new.queue, new.level, new.type, new.requirement, new.tenant)
+        requirement = requirement_of(new.requirement, suspect=self.suspect)
+        return TurnKey(new.queue, new.level, new.type, requirement, new.tenant)
 
     def in_turn(self) -> bool:
         """Whether it stands in its turn: it waits and is not held itself."""
@@ -165,7 +175,6 @@ class ReferenceStore:
         row = Row(job, self._sequence, now, max(now, wanted))
         row.hold = Mark(by="", reason="", at_ms=now) if job.held else None
         self.rows[job.id] = row
-        self.lines.known.add(row.turn.lane)
         self._came(row)
         return Submitted(job.id, SubmitAnswer.CREATED)
 
@@ -236,6 +245,7 @@ class ReferenceStore:
 
     def _came(self, row: Row) -> None:
         """A job stands in its turn now; a turn whose new head is due wakes at once."""
+        self.lines.known.add(row.turn.lane)
         self.lines.came(row, self.rows.values(), self._now())
 
     def _went(self, row: Row) -> None:

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lamplighter.model.errors import InvalidInput
-from lamplighter.model.job import ErrorInfo, Fence, JobState, Status
+from lamplighter.model.job import ALONE, ErrorInfo, Fence, JobState, Status, requirement_of
 from lamplighter.model.lifecycle import settle
-from lamplighter.model.outcome import Cancelled, Held, Rejected, Succeeded, TimedOut
+from lamplighter.model.outcome import (
+    AbandonCause,
+    Abandoned,
+    Cancelled,
+    Held,
+    Rejected,
+    Released,
+    Succeeded,
+    TimedOut,
+)
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import (
     BOOM,
@@ -40,6 +49,25 @@ if TYPE_CHECKING:
 DONE, ALREADY = SettleAnswer.DONE, SettleAnswer.ALREADY
 LOST, RENEWED = SettleAnswer.LOST, SettleAnswer.RENEWED
 BY = {"by": "test", "reason": "for the test"}
+
+
+async def test_a_suspect_is_handed_only_to_who_runs_it_alone_until_it_is_replayed(
+    engine: Engine,
+) -> None:
+    (job_id,) = await submit(engine, new_job(requirement="gpu"))
+    (one,) = await claim(engine, 1, requirements=("gpu",))
+    await engine.jobs.settle([settle(one, Abandoned(AbandonCause.CHILD_DIED))])
+    alone = requirement_of("gpu", suspect=True)
+
+    assert await claim(engine, 1, requirements=("", "gpu", ALONE)) == []
+    (again,) = await claim(engine, 1, requirements=(alone,))
+    assert again.job.suspect
+    await engine.jobs.settle([settle(again, Released())])
+    (third,) = await claim(engine, 1, requirements=(alone,))
+    await engine.jobs.settle([settle(third, Rejected("no"))])
+    await engine.jobs.replay([job_id], by="test", reason="")
+    assert await claim(engine, 1, requirements=(alone,)) == []
+    assert [c.job.id for c in await claim(engine, 1, requirements=("gpu",))] == [job_id]
 
 
 async def test_settle_answers_for_each_claim_in_order(engine: Engine) -> None:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from lamplighter.model.ids import compose
-from lamplighter.model.job import Delivery, ErrorInfo, IdempotencyKey, Level, NewJob
+from lamplighter.model.job import (
+    ALONE,
+    Delivery,
+    ErrorInfo,
+    IdempotencyKey,
+    Level,
+    NewJob,
+    requirement_of,
+)
 from lamplighter.model.journal import Journal, Piece, Progress
 from lamplighter.model.outcome import (
     AbandonCause,
@@ -35,6 +43,7 @@ QUEUES = ("q1", "q2")
 TYPES = ("mail", "scan")
 TENANTS = ("Z", "a", "ä")
 WORKER = "worker-1"
+GPU_ALONE = requirement_of("gpu", suspect=True)
 
 queue_names = st.sampled_from(QUEUES)
 type_names = st.sampled_from(TYPES)
@@ -169,7 +178,7 @@ requests: st.SearchStrategy[RequestSpec] = st.builds(
     types=_subsets(TYPES),
     limit=st.integers(1, 6),
     lease_ms=lease_ms,
-    requirements=_mostly(("",), ("", "gpu"), ("gpu",)),
+    requirements=_mostly(("",), ("", "gpu"), ("gpu",), (ALONE,), ("", ALONE, "gpu", GPU_ALONE)),
     max_bytes=max_bytes,
 )
 plain_requests: st.SearchStrategy[RequestSpec] = st.builds(
@@ -178,7 +187,7 @@ plain_requests: st.SearchStrategy[RequestSpec] = st.builds(
     types=st.just(TYPES),
     limit=st.sampled_from([4, 1, 12]),
     lease_ms=lease_ms,
-    requirements=st.just(("", "gpu")),
+    requirements=st.just(("", "gpu", ALONE, GPU_ALONE)),
     max_bytes=max_bytes,
 )
 

@@ -1,10 +1,11 @@
 -- replay: a terminal job again: same id, generation + 1. The lease number goes on growing.
 
 -- name: replay
--- in: now, seq
+-- in: now, lane, seq
 UPDATE job
 SET state = 'waiting',
     due = :now,
+    lane = :lane,
     generation = generation + 1,
     attempt = 0,
     crashes = 0,

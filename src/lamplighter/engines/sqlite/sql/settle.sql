@@ -41,10 +41,11 @@ SET state = :state,
 WHERE seq = :seq AND state = 'running' AND lease = :lease AND nonce = :nonce;
 
 -- name: wait
--- in: due, attempt, crashes, losses, suspect, error, fingerprint, seq, lease, nonce
+-- in: due, lane, attempt, crashes, losses, suspect, error, fingerprint, seq, lease, nonce
 UPDATE job
 SET state = 'waiting',
     due = :due,
+    lane = :lane,
     attempt = :attempt,
     crashes = :crashes,
     losses = :losses,

@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite import records
-from lamplighter.engines.sqlite.filters import matcher, statuses_of
 from lamplighter.engines.sqlite.statements import load
-from lamplighter.model.errors import InvalidInput
 from lamplighter.model.job import Attempt, JobRecord, JobState, Level
 from lamplighter.model.journal import Piece
-from lamplighter.model.names import shown
+from lamplighter.port.cursors import cursor_of, place_of
+from lamplighter.port.filters import matcher, statuses_of
+from lamplighter.port.health import DEAD_MS, health
 from lamplighter.port.values import (
     COUNT_LIMIT,
     DeadGroup,
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 SQL = load("inspect")
 
 SCAN_LIMIT = 10_000
-SUSPECT_MS = 15_000
-DEAD_MS = 30_000
 _TENANT_LIMIT = 1_000
-_LAST = 9_000_000_000_000_000
 _BEFORE_ALL = (-1, -1)
 
 
@@ -50,7 +47,7 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
     """
     only_dead = statuses_of(which) == frozenset({"dead"})
     matches = matcher(which)
-    place = _place(cursor, only_dead=only_dead)
+    place = place_of(cursor, 2 if only_dead else 1)
     found: list[JobRecord] = []
     scanned = 0
     while scanned < SCAN_LIMIT:
@@ -63,28 +60,10 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
             if matches(record):
                 found.append(record)
             if len(found) == limit:
-                return JobPage(found, _cursor(place))
+                return JobPage(found, cursor_of(place))
         if len(rows) < step:
             return JobPage(found, None)
-    return JobPage(found, _cursor(place))
-
-
-def _cursor(place: tuple[int, ...]) -> str:
-    return ".".join(str(part) for part in place)
-
-
-def _place(cursor: str | None, *, only_dead: bool) -> tuple[int, ...]:
-    parts = 2 if only_dead else 1
-    if cursor is None:
-        return (_LAST,) * parts
-    found = cursor.split(".")
-    if len(found) != parts or not all(part.isdecimal() for part in found):
-        raise InvalidInput(
-            f"the cursor {shown(cursor)} does not belong to this listing",
-            hint="use the cursor of the page before with the same filter, or none to start",
-            value=cursor,
-        )
-    return tuple(int(part) for part in found)
+    return JobPage(found, cursor_of(place))
 
 
 def counts(tx: Transaction) -> dict[str, int]:
@@ -180,16 +159,10 @@ def workers(tx: Transaction) -> list[WorkerInfo]:
             running=row[5],
             joined_at_ms=row[6],
             beat_at_ms=row[7],
-            state=_health(tx.now - row[7]),
+            state=health(tx.now - row[7]),
         )
         for row in tx.all(SQL["workers"])
     ]
-
-
-def _health(silent_ms: int) -> str:
-    if silent_ms >= DEAD_MS:
-        return "dead"
-    return "suspect" if silent_ms >= SUSPECT_MS else "alive"
 
 
 def attempts(tx: Transaction, job_id: str) -> list[Attempt]:
@@ -209,7 +182,7 @@ def dead_groups(tx: Transaction, which: JobFilter) -> list[DeadGroup]:
     """Group dead letters by type and fingerprint."""
     matches = matcher(which)
     groups: dict[tuple[str, str], list[JobRecord]] = {}
-    for row in tx.all(SQL["dead"], _LAST, _LAST, SCAN_LIMIT):
+    for row in tx.all(SQL["dead"], *place_of(None, 2), SCAN_LIMIT):
         record = _record(tx, row)
         if matches(record):
             fingerprint = record.error.fingerprint if record.error else ""

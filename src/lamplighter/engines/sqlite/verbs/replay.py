@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lamplighter.engines.sqlite import turns
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs.changes import Current, each
-from lamplighter.model.job import JobState
+from lamplighter.model.job import JobState, base_requirement
 from lamplighter.port.values import ChangeAnswer, Changed
 
 if TYPE_CHECKING:
@@ -37,7 +37,11 @@ def run_again(tx: Transaction, job: Current, back: list[tuple[int, str, int, int
     """Begin a job's next life and note its place."""
     if job.state is JobState.SUCCEEDED:
         tx.run(SQL["keep_success"], job.seq)
-    tx.run(SQL["replay"], tx.now, job.seq)
+    lane = tx.catalog.by_id(job.lane)
+    base = base_requirement(lane.requirement)
+    if base != lane.requirement:
+        job.lane = tx.catalog.lane(tx, lane.queue, lane.level, lane.type, base).id
+    tx.run(SQL["replay"], tx.now, job.lane, job.seq)
     tx.run(SQL["forget_progress"], job.id)
     job.state, job.due, job.held, job.cancelling = JobState.WAITING, tx.now, False, False
     back.append((job.lane, job.tenant, job.due, job.seq))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lamplighter.engines.sqlite import records, turns
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs import record
-from lamplighter.model.job import JobState
+from lamplighter.model.job import JobState, base_requirement, requirement_of
 from lamplighter.port.values import SettleAnswer, Settled
 
 if TYPE_CHECKING:
@@ -95,14 +95,24 @@ class _Pages:
         )
         if following.state is JobState.WAITING:
             due = now + following.delay_ms
-            self._waiting.append((due, *counters, *guard))
+            lane = self._lane(row[7]) if following.suspect else row[7]
+            self._waiting.append((due, lane, *counters, *guard))
             if not row[9]:
-                self._places.append((row[7], row[8], due, seq))
+                self._places.append((lane, row[8], due, seq))
         else:
             reason = None if following.reason is None else records.clean(following.reason)
             self._ended.append((following.state.value, now, reason, *counters, *guard))
         if settlement.history or following.state is not JobState.WAITING:
             self._history.append(_attempt(settlement, row, following, error, now))
+
+    def _lane(self, number: int) -> int:
+        """Give the lane in which suspects of a lane wait."""
+        catalog = self._tx.catalog
+        lane = catalog.by_id(number)
+        wanted = requirement_of(base_requirement(lane.requirement), suspect=True)
+        if lane.requirement == wanted:
+            return number
+        return catalog.lane(self._tx, lane.queue, lane.level, lane.type, wanted).id
 
     def write(self) -> None:
         tx = self._tx

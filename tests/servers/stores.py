@@ -1,0 +1,132 @@
+"""New, empty stores on a server that all tests of one process share."""
+
+import atexit
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.servers.postgres import ServerFailed, newest_server, start
+
+GIVEN = "LAMPLIGHTER_TEST_POSTGRES"
+
+
+class _Shared:
+    """The address of a database, found or made at first use and given back at the end."""
+
+    def __init__(self) -> None:
+        self.names = count(1)
+        self._url: str | None = None
+        self._stack = ExitStack()
+        self._process = 0
+
+    def url(self) -> str:
+        if self._url is None:
+            given = os.environ.get(GIVEN)
+            self._process = os.getpid()
+            self._url = self._stack.enter_context(_own_server() if not given else _borrowed(given))
+            atexit.register(self.close)
+        return self._url
+
+    def close(self) -> None:
+        """Stop the server; the next use starts another. A forked child leaves it alone."""
+        if self._url is not None and os.getpid() == self._process:
+            self._url = None
+            atexit.unregister(self.close)
+            self._stack.close()
+
+
+_shared = _Shared()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_postgres_ends() -> Iterator[None]:
+    """Import this in a conftest whose tests use the stores: their server ends with the session."""
+    yield
+    _shared.close()
+
+
+@contextmanager
+def postgres_schemas(folder: Path) -> Iterator[Callable[[], str]]:
+    """A new schema for each store, made by the engine itself and dropped afterwards."""
+    names: list[str] = []
+
+    def fresh() -> str:
+        url = _shared.url()
+        names.append(f"s_{next(_shared.names)}")
+        return with_parts(url, schema=names[-1])
+
+    try:
+        yield fresh
+    finally:
+        if names:
+            _drop(_shared.url(), names)
+
+
+def with_parts(url: str, database: str | None = None, **options: str) -> str:
+    """Give the same address with another database, or with more options."""
+    parts = urlsplit(url)
+    path = parts.path if database is None else f"/{quote(database, safe='')}"
+    query = urlencode({**dict(parse_qsl(parts.query)), **options}, quote_via=quote)
+    return urlunsplit(parts._replace(path=path, query=query))
+
+
+@contextmanager
+def _own_server() -> Iterator[str]:
+    """A new server; its log is deleted unless something goes wrong."""
+    folder = Path(tempfile.mkdtemp(prefix="postgres-log-"))
+    try:
+        with start(newest_server(), folder, fast=True) as server:
+            yield server.url()
+    except BaseException:
+        sys.stderr.write(f"the log of the PostgreSQL server is kept in {folder}\n")
+        raise
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def _borrowed(url: str) -> Iterator[str]:
+    """A database of our own on a server that somebody else runs."""
+    name = f"lamplighter_test_{secrets.token_hex(6)}"
+    _administer(url, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    try:
+        yield with_parts(url, name)
+    finally:
+        drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+        _administer(url, drop.format(sql.Identifier(name)))
+
+
+def _administer(url: str, statement: sql.Composed) -> None:
+    try:
+        with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+            connection.execute(statement)
+    except psycopg.Error as error:
+        raise ServerFailed(
+            f"{GIVEN} names a server that cannot be used: {error}\n\n"
+            "hint: it must answer and let its user create databases; unset the variable and the "
+            "tests start a server themselves"
+        ) from error
+
+
+def _drop(url: str, names: list[str]) -> None:
+    """Hundreds of stores would fill the disk. One still in use goes with the server."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET lock_timeout = '2s'")
+        connection.execute("SET client_min_messages = 'error'")
+        for name in names:
+            try:
+                connection.execute(
+                    sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name))
+                )
+            except psycopg.errors.LockNotAvailable:
+                continue
