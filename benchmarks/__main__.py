@@ -16,18 +16,21 @@ from benchmarks import report
 from benchmarks.cpu import Others
 from benchmarks.engines import ENGINES, working_folder
 from benchmarks.errors import BenchmarkError
-from benchmarks.parts import delayed, drain, growth, latency, memory, submit
+from benchmarks.parts import delayed, drain, flood, growth, latency, memory, submit
 from benchmarks.scale import FULL, QUICK, Bench
 
 PARTS: Mapping[str, Callable[[Bench], Awaitable[dict[str, object]]]] = {
     "submit_bulk": submit.bulk,
     "submit_single": submit.single,
     "drain": drain.drain,
+    "isolated": drain.isolated,
+    "said": drain.said,
     "latency": latency.latency,
     "delayed": delayed.delayed,
     "growth": growth.growth,
     "tenants": growth.tenants,
     "memory": memory.memory,
+    "flood": flood.flood,
 }
 
 

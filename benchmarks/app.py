@@ -2,7 +2,7 @@
 
 import os
 
-from benchmarks.jobs import declare
+from benchmarks.jobs import EXTRA, declare
 from lamplighter import App
 
-app = declare(App(os.environ["LAMPLIGHTER_URL"])).app
+app = declare(App(os.environ["LAMPLIGHTER_URL"]), extra=os.environ.get(EXTRA, "").split()).app

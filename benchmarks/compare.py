@@ -15,6 +15,10 @@ NAMES = (
     "submit_single.cpu_us",
     "drain.jobs_per_s",
     "drain.cpu_us",
+    "isolated.jobs_per_s",
+    "isolated.cpu_us",
+    "said.jobs_per_s",
+    "said.cpu_us",
     "latency.p50_ms",
     "latency.p95_ms",
     "latency.p99_ms",
@@ -25,6 +29,12 @@ NAMES = (
     "tenants.drain_ratio",
     "tenants.ratio_to_one",
     "memory.bytes_per_job",
+    "flood.beside.seconds",
+    "flood.beside.child_mib",
+    "flood.beside.p99_ratio",
+    "flood.alone.seconds",
+    "flood.alone.slot_mib",
+    "flood.alone.p99_ratio",
 )
 
 

@@ -1,4 +1,4 @@
-"""A worker with two children on a store, and the borders of what is measured on it.
+"""A worker on a store, usually with two children, and the borders of what is measured on it.
 
 The queue is held while jobs are submitted. Unholding it begins a phase, with every process
 started and warm; a phase ends when nothing runs any more, so that the last settle is part of it.
@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import cpu
@@ -20,8 +20,9 @@ from benchmarks.engines import Store, gauge_folder
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Cost
 from benchmarks.gauges import Gauges
-from benchmarks.jobs import GAUGES, PAYLOAD, Program, declare
+from benchmarks.jobs import EXTRA, GAUGES, PAYLOAD, Program, declare
 from lamplighter import App
+from lamplighter.job import Job
 from lamplighter.port.store import queue_topic
 from lamplighter.port.values import QueueSettings
 
@@ -39,19 +40,27 @@ _BATCH = 5_000
 
 
 class Fleet:
-    """Everything that takes part in a measurement: driver, supervisor, children, store."""
+    """Everything that takes part in a measurement.
 
-    def __init__(self, store: Store, program: Program, gauges: Gauges, supervisor: int) -> None:
+    Driver, supervisor, children, the processes that these start for one job each, store.
+    """
+
+    def __init__(
+        self, store: Store, program: Program, gauges: Gauges, supervisor: int, children: int
+    ) -> None:
         self.store = store
         self.program = program
         self.gauges = gauges
         self._supervisor = supervisor
+        self._children = children
 
     # ── the work ─────────────────────────────────────────────────────────────────────────────
 
-    async def submit(self, jobs: int, *, tenants: int = 1) -> None:
-        """Submit no-op jobs, spread evenly over so many tenants."""
-        await fill(self.program, jobs, tenants=tenants)
+    async def submit(
+        self, jobs: int, *, tenants: int = 1, job: Job[[str], None] | None = None
+    ) -> None:
+        """Submit jobs, no-ops by default, spread evenly over so many tenants."""
+        await fill(self.program, jobs, tenants=tenants, job=job)
 
     async def hold(self, *, held: bool) -> None:
         """Close or open the queue."""
@@ -85,6 +94,9 @@ class Fleet:
         while not reached():
             if (ran := self.gauges.total()) != last:
                 last, moved_at = ran, time.monotonic()
+            else:
+                # Perhaps because those that run are not known yet.
+                self.gauges.look()
             if time.monotonic() - moved_at > _STUCK_AFTER:
                 raise BenchmarkError(f"waited in vain until {what}; {last} have")
             await asyncio.sleep(_LOOK_EVERY)
@@ -98,6 +110,7 @@ class Fleet:
         the queue is closed when the number is reached, and what ran in excess counts as well.
         """
         self.store.rest()
+        self.gauges.look()
         first = self.gauges.total()
         before, began = self.cpu(), time.monotonic()
         await self.hold(held=False)
@@ -119,8 +132,17 @@ class Fleet:
             DRIVER: time.process_time_ns(),
             "supervisor": cpu.process_ns(self._supervisor),
             "children": sum(cpu.process_ns(pid) for pid in self.gauges.pids()),
+            "slots": self._slots_ns(),
             "store": self.store.server_cpu_ns(),
         }
+
+    def _slots_ns(self) -> int:
+        """CPU time so far of the children's children: of those that live, and of all the dead."""
+        spent = sum(cpu.waited_ns(pid) for pid in self.gauges.pids())
+        for pid in self.gauges.slot_pids():
+            with contextlib.suppress(BenchmarkError):
+                spent += cpu.process_ns(pid)
+        return spent
 
     def loops_ns(self) -> int | None:
         """CPU time so far of the children's event loops; the rest is their store threads."""
@@ -133,12 +155,12 @@ class Fleet:
         """Wait until every child runs jobs, then close the queue."""
         deadline = time.monotonic() + _STARTED_WITHIN
         submitted = 0
-        while len(self.gauges.pids()) < CHILDREN or not all(self.gauges.counts()):
+        while len(self.gauges.pids()) < self._children or not all(self.gauges.counts()):
             if process.poll() is not None:
                 raise BenchmarkError(f"the worker ended with status {process.returncode}")
             if time.monotonic() > deadline:
                 raise BenchmarkError(f"the worker was not ready within {_STARTED_WITHIN:g} s")
-            if len(self.gauges.pids()) == CHILDREN:
+            if len(self.gauges.pids()) == self._children:
                 await self.submit(_WARM_UP)
                 submitted += _WARM_UP
             await asyncio.sleep(0.1)
@@ -146,13 +168,29 @@ class Fleet:
         await self.settled(everything=True)
         await self.hold(held=True)
 
+    async def warm_up(self, job: Job[[str], None]) -> None:
+        """Run some jobs of another kind than the no-ops that the children have begun with."""
+        await self.submit(_WARM_UP, job=job)
+        await self.hold(held=False)
+        await self.settled(everything=True)
+        await self.hold(held=True)
+
 
 @contextlib.asynccontextmanager
-async def fleet(store: Store) -> AsyncGenerator[Fleet]:
-    """Give a worker that is started, warm and idle, its queue held."""
+async def fleet(
+    store: Store, *, children: int = CHILDREN, extra: Sequence[str] = ()
+) -> AsyncGenerator[Fleet]:
+    """Give a worker that is started, warm and idle, its queue held.
+
+    ``extra`` names the job types it knows beside the two usual ones.
+    """
     async with opened(store) as program:
-        with gauge_folder(store.folder) as folder, _started(store, folder) as process:
-            made = Fleet(store, program, Gauges(folder), process.pid)
+        environment = {"LAMPLIGHTER_CHILDREN": str(children), EXTRA: " ".join(extra)}
+        with (
+            gauge_folder(store.folder) as folder,
+            _started(store, folder, environment) as process,
+        ):
+            made = Fleet(store, program, Gauges(folder), process.pid, children)
             await made.ready(process)
             yield made
 
@@ -165,19 +203,21 @@ async def opened(store: Store) -> AsyncGenerator[Program]:
         yield program
 
 
-async def fill(program: Program, jobs: int, *, tenants: int = 1) -> None:
-    """Submit no-op jobs in large batches; their tenants take turns."""
-    if tenants == 1:
-        ways = [program.count]
-    else:
-        ways = [program.count.options(tenant=f"tenant-{n}") for n in range(tenants)]
+async def fill(
+    program: Program, jobs: int, *, tenants: int = 1, job: Job[[str], None] | None = None
+) -> None:
+    """Submit jobs, no-ops by default, in large batches; their tenants take turns."""
+    job = job or program.count
+    ways = [job] if tenants == 1 else [job.options(tenant=f"tenant-{n}") for n in range(tenants)]
     for start in range(0, jobs, _BATCH):
         numbers = range(start, min(start + _BATCH, jobs))
         await program.app.submit_many([ways[n % tenants].call(PAYLOAD) for n in numbers])
 
 
 @contextlib.contextmanager
-def _started(store: Store, gauges: Path) -> Generator[subprocess.Popen[bytes]]:
+def _started(
+    store: Store, gauges: Path, more: Mapping[str, str]
+) -> Generator[subprocess.Popen[bytes]]:
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("LAMPLIGHTER_")}
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.worker"],
@@ -185,11 +225,13 @@ def _started(store: Store, gauges: Path) -> Generator[subprocess.Popen[bytes]]:
         env={
             **inherited,
             "LAMPLIGHTER_URL": store.url,
-            "LAMPLIGHTER_CHILDREN": str(CHILDREN),
             "LAMPLIGHTER_GRACE": "2",
             GAUGES: str(gauges),
+            **more,
         },
         stdin=subprocess.PIPE,
+        # What handlers print.
+        stdout=subprocess.DEVNULL,
     )
     try:
         yield process

@@ -1,4 +1,4 @@
-"""What handlers note and the driver reads: a counter and a list of starts per child process."""
+"""What handlers note and the driver reads: a counter and a list of starts per process."""
 
 from __future__ import annotations
 
@@ -9,25 +9,34 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from lamplighter.worker import descendants
+
 _COUNT = ".count"
 _STARTS = ".starts"
+_SLOT = ".slot"
+"""In the names of the files of a process that runs one job at a time."""
 _START = struct.Struct("<qqq")
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """When one handler began, by both clocks, in nanoseconds."""
+    """When one handler began, by both clocks, in nanoseconds, and in which process."""
 
     number: int
     monotonic_ns: int
     wall_ns: int
+    pid: int = 0
 
 
 class Gauge:
-    """A child's side. Counting costs far less than a microsecond, noting a start a few."""
+    """The side of a child, or of a process that a child has started.
+
+    Counting costs far less than a microsecond, noting a start a few.
+    """
 
     def __init__(self, folder: Path) -> None:
-        name = folder / str(os.getpid())
+        kind = _SLOT if descendants.SLOT in os.environ else ""
+        name = folder / f"{os.getpid()}{kind}"
         self._file = os.open(f"{name}{_STARTS}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         # Made elsewhere and moved: who finds the counter finds it whole.
         unready = Path(f"{name}.new")
@@ -42,29 +51,41 @@ class Gauge:
 
 
 class Gauges:
-    """The driver's side: all children of one worker."""
+    """The driver's side: all processes of one worker that run handlers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._counts: dict[int, memoryview] = {}
+        self._children: dict[int, memoryview] = {}
+        self._slots: dict[int, memoryview] = {}
         self._read: dict[Path, int] = {}
 
     def pids(self) -> list[int]:
         """Children that have imported the program so far."""
+        self.look()
+        return sorted(self._children)
+
+    def slot_pids(self) -> list[int]:
+        """Processes for one job at a time that have imported it so far, also if they have ended."""
+        self.look()
+        return sorted(self._slots)
+
+    def look(self) -> None:
+        """Get to know processes that are new."""
         for path in self.folder.glob(f"*{_COUNT}"):
-            pid = int(path.name.removesuffix(_COUNT))
-            if pid not in self._counts:
+            known = self._slots if _SLOT in path.name else self._children
+            pid = _pid(path)
+            if pid not in known:
                 with path.open("r+b") as file:
-                    self._counts[pid] = memoryview(mmap.mmap(file.fileno(), 8)).cast("q")
-        return sorted(self._counts)
+                    known[pid] = memoryview(mmap.mmap(file.fileno(), 8)).cast("q")
 
     def counts(self) -> list[int]:
         """Handlers each known child has run so far."""
-        return [count[0] for count in self._counts.values()]
+        return [count[0] for count in self._children.values()]
 
     def total(self) -> int:
-        """Handlers all known children have run so far."""
-        return sum(count[0] for count in self._counts.values())
+        """Handlers all known processes have run so far."""
+        known = (*self._children.values(), *self._slots.values())
+        return sum(count[0] for count in known)
 
     def new_starts(self) -> list[Start]:
         """Starts noted since the last call."""
@@ -75,6 +96,11 @@ class Gauges:
                 file.seek(offset)
                 data = file.read()
             whole = len(data) - len(data) % _START.size
-            found += [Start(*fields) for fields in _START.iter_unpack(data[:whole])]
+            pid = _pid(path)
+            found += [Start(*fields, pid=pid) for fields in _START.iter_unpack(data[:whole])]
             self._read[path] = offset + whole
         return found
+
+
+def _pid(path: Path) -> int:
+    return int(path.name.partition(".")[0])

@@ -11,6 +11,11 @@ Result = Mapping[str, Any]
 BUSY = 0.1
 """Above this share of all cores other programs are worth a remark."""
 
+FLOOD_MIB = 64
+"""Megabytes of memory that a handler may cost its process by printing without end."""
+FLOOD_RATIO = 5
+"""How much later other jobs may start while a handler prints in a process of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -56,6 +61,8 @@ def lines(found: Result) -> list[Line]:
         ("submit_bulk", "submit, batches of 1,000", 40.0, None),
         ("submit_single", "submit, one by one", None, None),
         ("drain", "drain, 2 children", 200.0, 150.0),
+        ("isolated", "drain, jobs in processes of their own", 400.0, None),
+        ("said", "drain, jobs that log and report progress", None, None),
     ):
         if part in found:
             made += _cost(title, found[part], budget, aim)
@@ -65,6 +72,7 @@ def lines(found: Result) -> list[Line]:
         ("growth", _growth),
         ("tenants", _tenants),
         ("memory", _memory),
+        ("flood", _flood),
     ):
         if part in found:
             made += make(found)
@@ -100,7 +108,7 @@ def remark(found: Result) -> str:
 def profile(found: Result) -> str:
     """Where the CPU of a job goes, process by process."""
     shown: list[str] = []
-    for part in ("submit_bulk", "submit_single", "drain"):
+    for part in ("submit_bulk", "submit_single", "drain", "isolated", "said"):
         if part in found:
             roles = cast("Mapping[str, float]", found[part]["cpu_us_by_role"])
             shown.append(f"{part}: " + ", ".join(f"{k} {v:.4g} µs" for k, v in roles.items()))
@@ -163,6 +171,34 @@ def _tenants(found: Result) -> list[Line]:
 
 def _memory(found: Result) -> list[Line]:
     return [Line("a waiting job takes", f"{found['memory']['bytes_per_job']:,.0f} bytes")]
+
+
+def _flood(found: Result) -> list[Line]:
+    part = found["flood"]
+    beside, alone = part["beside"], part["alone"]
+    title = f"{part['mib']:,} MiB printed in {{}}"
+    child, slot = beside["child_mib"], alone["slot_mib"]
+    return [
+        Line(title.format("a thread"), f"{beside['seconds']:.3g} s"),
+        Line("  memory of the child grew by", f"{child:.3g} MiB", child, FLOOD_MIB, " MiB"),
+        Line("  p99 latency of others / before", f"{beside['p99_ratio']:.3g} ×"),
+        Line(title.format("a process of its own"), f"{alone['seconds']:.3g} s"),
+        Line("  memory of that process grew by", f"{slot:.3g} MiB", slot, FLOOD_MIB, " MiB"),
+        Line(
+            "  memory of the child grew by",
+            f"{alone['child_mib']:.3g} MiB",
+            alone["child_mib"],
+            FLOOD_MIB,
+            " MiB",
+        ),
+        Line(
+            "  p99 latency of others / before",
+            f"{alone['p99_ratio']:.3g} ×",
+            alone["p99_ratio"],
+            FLOOD_RATIO,
+        ),
+        Line("  kept of each log", f"{max(beside['log_kib'], alone['log_kib']):.4g} KiB"),
+    ]
 
 
 def _short(found: Result) -> str:

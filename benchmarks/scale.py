@@ -16,6 +16,10 @@ class Scale:
     single_jobs: int = 3_000
     drain_jobs: int = 30_000
     drain_rounds: int = 5
+    isolated_jobs: int = 10_000
+    isolated_rounds: int = 5
+    said_jobs: int = 20_000
+    said_rounds: int = 5
     latency_jobs: int = 1_000
     delayed_jobs: int = 100_000
     delayed_ahead: float = 20.0
@@ -27,6 +31,8 @@ class Scale:
     tenants: tuple[int, int, int] = (1, 1_000, 50_000)
     tenant_rounds: int = 10
     memory_jobs: int = 100_000
+    flood_mib: int = 1_024
+    flood_quiet_jobs: int = 500
 
 
 FULL = Scale(quick=False)
@@ -37,6 +43,10 @@ QUICK = Scale(
     single_jobs=500,
     drain_jobs=8_000,
     drain_rounds=3,
+    isolated_jobs=1_500,
+    isolated_rounds=3,
+    said_jobs=4_000,
+    said_rounds=3,
     latency_jobs=300,
     delayed_jobs=5_000,
     delayed_ahead=2.0,
@@ -46,6 +56,8 @@ QUICK = Scale(
     tenants=(1, 1_000, 10_000),
     tenant_rounds=4,
     memory_jobs=20_000,
+    flood_mib=64,
+    flood_quiet_jobs=60,
 )
 
 

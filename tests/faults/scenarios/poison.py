@@ -74,7 +74,6 @@ def run_harm(folder: Path, lease: float, *, source: Path | None = None) -> Verdi
 
 def run_capacity(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
     """Only see to it that those that hang do not keep others from running for long."""
-    # Half of it again, because others may use the machine as well.
     # In small it shares the machine with other tests; the bound itself is for the fault run.
     back = CAPACITY_BACK * 4
     plan = Plan(lease=lease, kinds=(), hanging=("hang", "stall"), back=back, patience=40)
