@@ -114,7 +114,10 @@ class Child:
             for name in registry.names():
                 limits.check(registry.get(name).surroundings.limits, owner=name)
             capture.install()
-            self._provided = await self._closing.enter_async_context(registry.providers.opened())
+            if not begin.alone:
+                # Where jobs run alone, their processes open it.
+                opened = registry.providers.opened()
+                self._provided = await self._closing.enter_async_context(opened)
         except Exception as error:  # noqa: BLE001 - whatever it is, the supervisor has to say it
             await self._break(error)
             return BROKEN

@@ -270,8 +270,10 @@ class Supervisor:
     # ── what children say ────────────────────────────────────────────────────────────────────
 
     def _on_hello(self, child: ChildProcess, hello: Hello) -> None:
-        self._was_ready = True
-        self._hello = hello
+        if not child.alone:
+            # The other one opens nothing that handlers need, so it says nothing about them.
+            self._was_ready = True
+            self._hello = hello
         if left := self._sentences():
             child.say(Isolate(left))
         self._crew_of(child).ready(child)

@@ -103,10 +103,16 @@ class Watch(Service):
         Another child takes its place at once. One whose loop stands still finishes nothing.
         """
         overdue = child.ledger.overdue(now)
+        silent = now - child.heard_at > SILENCE
+        if overdue and silent and child.ledger.running() > 1 and not child.condemned:
+            # Whoever holds up the loop keeps the others from ending in time: nobody is charged.
+            # They all run alone next time, where the one who does it is out of time alone.
+            child.kill()
+            return
         if overdue:
             child.condemned |= {entry.number for entry in overdue}
         beside = child.ledger.running() - len(overdue)
-        if overdue and (beside <= 0 or now - child.heard_at > SILENCE):
+        if overdue and (beside <= 0 or silent):
             child.kill()
         elif overdue and not child.draining:
             self._retire(child, "a handler is past its hard end")

@@ -42,7 +42,7 @@ def until():
 
     async def wait(condition: Callable[[], object]) -> None:
         async with asyncio.timeout(PATIENCE):
-            while not condition():
+            while not condition():  # noqa: ASYNC110 - the server tells nobody
                 await asyncio.sleep(0.01)
 
     return wait

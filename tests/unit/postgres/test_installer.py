@@ -17,7 +17,7 @@ from lamplighter.model.errors import (
     StoreReadOnly,
     StoreUnreachable,
 )
-from tests.servers.postgres import Server, newest_server, standby, start
+from tests.servers.postgres import Server, find_servers, standby, start
 from tests.servers.stores import with_parts
 
 NEWEST = len(statements.migrations())
@@ -107,7 +107,10 @@ async def test_an_older_store_is_migrated_only_when_asked(
     url: str, admin: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ):
     await prepare(url)
-    more = (*statements.migrations(), "CREATE TABLE later (n integer); INSERT INTO later VALUES (1)")
+    more = (
+        *statements.migrations(),
+        "CREATE TABLE later (n integer); INSERT INTO later VALUES (1)",
+    )
     monkeypatch.setattr(statements, "migrations", lambda: more)
 
     with pytest.raises(StoreOlder, match="lamplighter migrate"):
@@ -330,7 +333,7 @@ async def test_a_database_that_cannot_hold_all_text_is_refused(server: Server):
         await prepare(server.url("latin"))
 
 
-def test_an_old_server_is_refused(tmp_path: Path):
+def test_an_old_server_is_refused():
     facts = installer._Facts(
         130_004, "13.4", False, "UTF8", "ada", True, True, True, True, 0, False, None
     )
@@ -340,8 +343,5 @@ def test_an_old_server_is_refused(tmp_path: Path):
 
 
 async def test_the_oldest_server_at_hand_can_hold_a_store(tmp_path: Path):
-    from tests.servers.postgres import find_servers
-
-    oldest = find_servers()[-1]
-    with start(oldest if oldest else newest_server(), tmp_path, fast=True) as old:
+    with start(find_servers()[-1], tmp_path, fast=True) as old:
         assert await prepare(old.url()) == (0, NEWEST)

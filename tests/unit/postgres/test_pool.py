@@ -284,9 +284,9 @@ def test_a_forked_child_is_refused_and_leaves_the_parents_connection_alone(url: 
             os.write(write, _in_child(pools).encode())
             os._exit(0)
         os.close(write)
-        os.waitpid(child, 0)
         with os.fdopen(read, "rb") as answers:
             said = answers.read()
+        await asyncio.to_thread(os.waitpid, child, 0)
         assert await pools.rows("SELECT pg_backend_pid()") == [(before,)]
         await pools.close()
         return said

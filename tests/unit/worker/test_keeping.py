@@ -247,16 +247,26 @@ async def test_a_child_that_does_not_end_after_its_grace_is_killed(clock, child,
     assert child.killed
 
 
-async def test_a_child_whose_loop_stands_still_finishes_nothing_and_is_killed_at_once(
+async def test_a_child_whose_loop_stands_still_is_killed_and_nobody_can_tell_for_whom(
     clock, child, watch
 ):
     child.claims(0, 1)
-    child.starts(0, hard_end=1001.0)
-    child.starts(1)
+    child.starts(0, 1, hard_end=1001.0)
     clock.seconds += 1.1
     await watch.step()
 
     assert child.killed
+    assert not child.condemned
+
+
+async def test_a_handler_that_holds_up_the_loop_alone_is_out_of_time(clock, child, watch):
+    child.claims(0, 1)
+    child.starts(0, hard_end=1001.0)
+    clock.seconds += 1.1
+    await watch.step()
+
+    assert child.killed
+    assert child.condemned == {0}
 
 
 async def test_a_handler_that_goes_on_without_its_claim_costs_its_process(clock, child, watch):
