@@ -18,6 +18,7 @@ from lamplighter.port.store import Engine, queue_topic
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 20.0
+DECODER = json.JSONDecoder()
 
 
 async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
@@ -72,13 +73,14 @@ class Worker:
 
     async def _read_events(self) -> None:
         async for line in self.process.stdout:
-            if line.startswith(b'["'):
-                name, fields = json.loads(line)
+            # What handlers print still comes here, perhaps into the midst of a line.
+            start = line.find(b'["')
+            if start >= 0:
+                (name, fields), _ = DECODER.raw_decode(line[start:].decode())
                 # Tests speak of children that run handlers themselves, unless they ask.
                 known = self.lone_events if fields.get("alone") else self.events
                 known.append((name, fields))
             else:
-                # Handlers print, and what they print still comes here.
                 self.printed.append(line.decode())
 
     async def _read_errors(self) -> None:

@@ -89,5 +89,5 @@ async def test_a_worker_tells_its_start_its_reloads_its_life_and_its_end(manager
     await manager.hears("STOPPING=1")
     output, _ = await asyncio.to_thread(manager.process.communicate, timeout=PATIENCE)
     assert manager.process.returncode == 0
-    assert output.count(b"its code is replaced") == 2
+    assert output.count(b"its code is replaced") == 3
     assert b"SyntaxError" in output

@@ -92,7 +92,7 @@ class Supervisor:
             on_false_start=self._on_false_start,
         )
         """The child that runs no handler itself, so that none can kill those that run alone."""
-        self._born = 0
+        self._born: dict[str, int] = {}
         self._was_ready = False
         self._hello: Hello | None = None
         self.serving = False
@@ -218,9 +218,8 @@ class Supervisor:
 
     def _make_child(self, plan: Plan) -> ChildProcess:
         kind = "p" if plan.alone else "c"
-        child = ChildProcess(f"{self.id}/{kind}{self._born}", plan, self._hooks)
-        self._born += 1
-        return child
+        number = self._born[kind] = self._born.get(kind, -1) + 1
+        return ChildProcess(f"{self.id}/{kind}{number}", plan, self._hooks)
 
     def _retire(self, child: ChildProcess, why: str) -> None:
         self._crew_of(child).retire(child, self._settings.grace, why)
