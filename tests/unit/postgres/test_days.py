@@ -151,6 +151,25 @@ async def test_less_than_a_day_is_kept_to_the_millisecond(
     assert (await engine.jobs.prune(hour, 100)).jobs == 1
 
 
+async def test_too_many_jobs_go_oldest_first_wherever_they_stand(
+    engine: PostgresEngine, inside: psycopg.Connection, clock: VirtualClock
+) -> None:
+    early = [await finished(engine) for _ in range(2)]
+    await engine.jobs.prune(WEEK, 100)
+    days = [early]
+    for _ in range(2):
+        clock.advance(ms=DAY_MS)
+        days.append([await finished(engine) for _ in range(2)])
+    clock.advance(ms=DAY_MS)
+
+    for kept in (4, 3, 1):
+        while (await engine.jobs.prune(Retention(finished_count=kept), 100)).more:
+            pass
+        left = [one.job.id for day in days for one in day if await _exists(engine, one.job.id)]
+        assert left == [one.job.id for day in days for one in day][-kept:]
+    assert NAMES[1] not in _days(inside)
+
+
 async def test_a_day_in_use_is_left_for_later_and_nobody_waits_for_it_long(
     engine: PostgresEngine, inside: psycopg.Connection, clock: VirtualClock
 ) -> None:
@@ -181,6 +200,10 @@ async def test_the_function_that_drops_a_day_refuses_all_but_old_days(
         assert inside.execute("SELECT drop_day(%s)", (given,)).fetchone() == (False,)
 
     assert _days(inside) == NAMES
+
+
+async def _exists(engine: PostgresEngine, job_id: str) -> bool:
+    return await engine.inspector.job(job_id) is not None
 
 
 def _days(inside: psycopg.Connection) -> list[str]:

@@ -28,6 +28,7 @@ from lamplighter.port.conformance.builders import (
     submit,
 )
 from lamplighter.port.values import (
+    COUNT_LIMIT,
     JobFilter,
     NewWorker,
     QueueSettings,
@@ -374,6 +375,18 @@ async def test_explain_says_that_no_live_worker_knows_the_type(engine: Engine) -
     await _live_worker(engine)
 
     assert await _why(engine, job_id) == Why.NO_WORKER
+
+
+async def test_many_scheduled_jobs_of_one_tenant_hide_no_ready_job_of_another(
+    engine: Engine,
+) -> None:
+    later = [new_job(tenant="a", delay_ms=60_000) for _ in range(COUNT_LIMIT)]
+    await submit(engine, *later)
+    await submit(engine, new_job(tenant="b"))
+
+    (queue,) = await engine.inspector.queues()
+
+    assert (queue.ready, queue.scheduled) == (1, COUNT_LIMIT)
 
 
 async def test_explain_says_that_a_suspect_runs_alone(engine: Engine) -> None:

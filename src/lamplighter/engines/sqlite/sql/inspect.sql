@@ -69,13 +69,26 @@ SELECT lane, count(*) FROM job INDEXED BY job_running WHERE state = 'running' GR
 -- name: running_tenants
 SELECT tenant, count(*) FROM job INDEXED BY job_running WHERE state = 'running' GROUP BY tenant;
 
--- name: waiting_in_lane
--- Waiting jobs of a lane, due and not due. Index: job_waiting.
+-- name: ready_in_lane
+-- Due jobs of a lane, turn by turn: those of one must not hide those of another. Index: job_waiting.
 -- in: lane, now, limit
-SELECT sum(due <= :now), sum(due > :now)
-FROM (
-    SELECT due FROM job INDEXED BY job_waiting
-    WHERE lane = :lane AND state = 'waiting' AND hold IS NULL
+SELECT count(*) FROM (
+    SELECT 1
+    FROM turn
+    CROSS JOIN job INDEXED BY job_waiting
+        ON job.lane = turn.lane AND job.tenant = turn.tenant AND job.due <= :now
+    WHERE turn.lane = :lane AND turn.due <= :now AND job.state = 'waiting' AND job.hold IS NULL
+    LIMIT :limit
+);
+
+-- name: scheduled_in_lane
+-- in: lane, now, limit
+SELECT count(*) FROM (
+    SELECT 1
+    FROM turn
+    CROSS JOIN job INDEXED BY job_waiting
+        ON job.lane = turn.lane AND job.tenant = turn.tenant AND job.due > :now
+    WHERE turn.lane = :lane AND job.state = 'waiting' AND job.hold IS NULL
     LIMIT :limit
 );
 

@@ -88,8 +88,7 @@ def _queue(tx: Transaction, row: Row, running: int) -> QueueInfo:
     oldest: int | None = None
     by_level = dict.fromkeys(Level, 0)
     for lane in tx.catalog.lanes_of(row[0]):
-        waiting = tx.one(SQL["waiting_in_lane"], lane.id, tx.now, COUNT_LIMIT)
-        due, later = (waiting[0] or 0, waiting[1] or 0) if waiting else (0, 0)
+        due, later = (_count(tx, name, lane.id) for name in ("ready_in_lane", "scheduled_in_lane"))
         ready, scheduled = ready + due, scheduled + later
         by_level[lane.level] += due + later
         head = tx.one(SQL["oldest_due"], lane.id, tx.now)
@@ -106,6 +105,11 @@ def _queue(tx: Transaction, row: Row, running: int) -> QueueInfo:
         handouts=row[1],
         by_level={level: min(count, COUNT_LIMIT) for level, count in by_level.items()},
     )
+
+
+def _count(tx: Transaction, statement: str, lane: int) -> int:
+    row = tx.one(SQL[statement], lane, tx.now, COUNT_LIMIT)
+    return row[0] if row else 0
 
 
 def tenants(tx: Transaction) -> list[TenantInfo]:
