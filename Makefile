@@ -19,7 +19,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check format lint types layers generated supply sbom fix coverage conformance faults \
+.PHONY: help run test postgres check format lint types layers generated supply sbom fix coverage conformance faults \
 	bench lock clean
 
 help: ## List the targets
@@ -28,8 +28,15 @@ help: ## List the targets
 run: $(VENV)/.core ## Run the example shop and its worker, until Ctrl-C
 	$(BIN)/lamplighter dev examples.shop:app --speed 2880
 
+# Tests that start a database server; `make postgres` runs them.
+WITH_SERVER := tests/unit/postgres tests/unit/servers
+TESTS := tests $(addprefix --ignore=,$(WITH_SERVER))
+
 test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)
-	$(BIN)/python -m pytest tests -q -n $(JOBS) --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest $(TESTS) -q -n $(JOBS) --dist worksteal $(ARGS)
+
+postgres: $(VENV)/.dev ## Run the contract and the tests of the PostgreSQL engine, on a server of its own
+	LAMPLIGHTER_ENGINES=postgres $(BIN)/python -m pytest tests/conformance $(WITH_SERVER) -q -n $(JOBS) --dist worksteal $(ARGS)
 
 check: format lint types layers generated supply ## Run every check that needs no test: the six below
 
@@ -67,7 +74,7 @@ fix: $(VENV)/.dev ## Format, repair what can be repaired, write generated files
 coverage: export COVERAGE_FILE := $(CURDIR)/.coverage
 coverage: $(VENV)/.dev ## Run the tests again, measured with their child processes; below 90 % fails
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest tests -q -n $(JOBS) --dist worksteal $(ARGS)
+	$(BIN)/coverage run -m pytest $(TESTS) -q -n $(JOBS) --dist worksteal $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
 

@@ -20,8 +20,9 @@ ALLOWED_IN = {
     "pytest": ("port/conformance", "testing"),
     "pytest_asyncio": ("port/conformance", "testing"),
     "hypothesis": ("port/conformance",),
+    "psycopg": ("engines/postgres",),
 }
-"""Libraries for tests: imported only where tests are shipped, never required at run time."""
+"""Libraries that are not required at run time: for tests that are shipped, and for extras."""
 
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?==(?P<version>[^\s;\\]+)")
 _HASH = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamplighter import runtime
-from lamplighter.engines.sqlite.engine import SqliteEngine
 from lamplighter.model.errors import InvalidUrl
 from lamplighter.model.names import shown
 from lamplighter.port.instrumented import Instrumented
@@ -26,13 +25,31 @@ def connect(
 ) -> Engine:
     """Give the engine a url names, not yet opened.
 
-    ``clock_ms`` replaces the store's clock where the engine keeps its own; it is meant for tests.
+    ``clock_ms`` replaces the store's clock; it is meant for tests.
     """
     scheme = url.split(":", 1)[0] if ":" in url else ""
-    if scheme != "sqlite":
+    if scheme == "sqlite":
+        from lamplighter.engines.sqlite.engine import SqliteEngine
+
+        return Instrumented(SqliteEngine(url, clock_ms or runtime.now_ms, deadline))
+    if scheme in ("postgresql", "postgres"):
+        return Instrumented(_postgres(url, clock_ms, deadline))
+    raise InvalidUrl(
+        f"unknown engine {shown(scheme or url)} in the url",
+        hint="use sqlite:///jobs.db or postgresql://user:password@host/database",
+        value=scheme,
+    )
+
+
+def _postgres(url: str, clock_ms: Callable[[], int] | None, deadline: float) -> Engine:
+    try:
+        from lamplighter.engines.postgres.engine import PostgresEngine
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "psycopg":
+            raise
         raise InvalidUrl(
-            f"unknown engine {shown(scheme or url)} in the url {shown(url)}",
-            hint="use sqlite:///jobs.db",
-            value=url,
-        )
-    return Instrumented(SqliteEngine(url, clock_ms or runtime.now_ms, deadline))
+            "the url asks for PostgreSQL, whose driver `psycopg` is not installed",
+            hint="pip install 'lamplighter[postgres]'",
+            value="psycopg",
+        ) from error
+    return PostgresEngine(url, clock_ms, deadline)

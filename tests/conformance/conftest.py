@@ -55,6 +55,12 @@ ENGINES: dict[str, Callable[[Path], AbstractContextManager[FreshStore]]] = {
 }
 CHOSEN = os.environ.get("LAMPLIGHTER_ENGINES", "sqlite").split(",")
 
+if "postgres" in CHOSEN:
+    # Found by pytest under its name: the server ends with the session.
+    from tests.servers.stores import shared_postgres_ends
+
+    __all__ += ["shared_postgres_ends"]
+
 
 @pytest.fixture(params=CHOSEN)
 def fresh_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FreshStore]:

@@ -25,6 +25,7 @@ from lamplighter.worker.settler import hastened, tell_settled
 
 Answer = TypeVar("Answer")
 
+_DIED = Abandoned(AbandonCause.CHILD_DIED)
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
 
@@ -35,6 +36,8 @@ class Counts:
 
     started: int
     unstarted: int
+    suspects: frozenset[str] = frozenset()
+    """Types of the jobs one of which may have killed it."""
 
 
 class Burial:
@@ -54,9 +57,11 @@ class Burial:
         known = child.ledger.by_fence()
         claims = await self._repeat(lambda: self._engine.jobs.claims_of(child.worker))
         started = sum(_was_started(known, claim) for claim in claims)
-        await self._settle(child, [(claim, self._outcome(child, known, claim)) for claim in claims])
+        outcomes = [(claim, self._outcome(child, known, claim)) for claim in claims]
+        await self._settle(child, outcomes)
         child.ledger.drop(list(child.ledger.entries))
-        return Counts(started, len(claims) - started)
+        suspects = frozenset(c.job.type for c, outcome in outcomes if outcome == _DIED)
+        return Counts(started, len(claims) - started, suspects)
 
     async def give_back(self, child: ChildProcess) -> int:
         """Settle what a silent child has not started, and take it away from it."""
@@ -90,13 +95,13 @@ class Burial:
             return Released()
         if entry.number not in child.ledger.entries:
             # We have let go of it long ago, and nobody has taken it up.
-            return Abandoned(AbandonCause.CHILD_DIED)
+            return _DIED
         if entry.number in child.condemned:
             timeout = (entry.hard_end or 0) - entry.started_at - self._settings.hard_after
             return TimedOut(failure.timed_out(round(timeout, 1), killed=True))
         if child.condemned or child.sacrificed or child.draining:
             return Released(started=True)
-        return Abandoned(AbandonCause.CHILD_DIED)
+        return _DIED
 
     async def _settle(self, child: ChildProcess, outcomes: Sequence[tuple[Claim, Outcome]]) -> None:
         settlements = [self._decide(child, claim, outcome) for claim, outcome in outcomes]

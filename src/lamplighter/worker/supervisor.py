@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from lamplighter import runtime
@@ -32,6 +32,10 @@ from lamplighter.worker.watch import KILL_AFTER, Watch
 MOST_CHILDREN = 4
 START_TRIES = 3
 """A worker none of whose children ever started gives up after so many failures in a row."""
+AGAIN = 15.0
+"""Seconds within which a second death makes the types of both run alone."""
+PROBATION = 60.0
+"""Seconds for which they do."""
 SENTENCE = 600.0
 """Seconds for which jobs of a type run alone after one of them has killed its process."""
 
@@ -97,6 +101,8 @@ class Supervisor:
         self._hello: Hello | None = None
         self.serving = False
         """Whether the store knows it and a child of it has been ready."""
+        self._suspected: dict[str, float] = {}
+        """Types that were at work when a child died, and when that was."""
         self._isolated: dict[str, float] = {}
         """Types whose jobs run alone, and until when."""
         self._error: BaseException | None = None
@@ -232,6 +238,7 @@ class Supervisor:
         # What its handlers have started must not go on working for a job that is given back.
         await asyncio.to_thread(descendants.kill_marked, f"{descendants.CHILD}={child.worker}")
         counts = await self._burial.bury(child) if child.ready else Counts(0, 0)
+        self._suspect(counts.suspects)
         in_peace = child.dismissed or (child.draining and status == 0)
         if not in_peace:
             events.emit(
@@ -293,17 +300,29 @@ class Supervisor:
         )
 
     def _on_convicted(self, convicted: Convicted) -> None:
+        self._isolate(convicted.job_type, SENTENCE, convicted.how)
+
+    def _suspect(self, types: Iterable[str]) -> None:
+        """Isolate types that were at work in two children which died shortly after each other.
+
+        Which job does it shows only when it runs alone. Until then, others of its type, which
+        may be as bad, would kill one child after another.
+        """
+        now = runtime.boottime()
+        for name in types:
+            if now - self._suspected.get(name, -AGAIN) < AGAIN:
+                self._isolate(name, PROBATION, "two processes died that ran it")
+            self._suspected[name] = now
+
+    def _isolate(self, name: str, seconds: float, how: str) -> None:
         """Have every child run jobs of that type alone for a while."""
-        if convicted.job_type not in self._sentences():
-            events.emit(
-                events.TYPE_ISOLATED,
-                type=convicted.job_type,
-                seconds=SENTENCE,
-                how=convicted.how,
-            )
-        self._isolated[convicted.job_type] = runtime.boottime() + SENTENCE
-        for child in self.children:
-            child.say(Isolate({convicted.job_type: SENTENCE}))
+        now, known = runtime.boottime(), self._sentences()
+        if name not in known:
+            events.emit(events.TYPE_ISOLATED, type=name, seconds=seconds, how=how)
+        if known.get(name, 0.0) < seconds:
+            self._isolated[name] = now + seconds
+            for child in self.children:
+                child.say(Isolate({name: seconds}))
 
     def _sentences(self) -> dict[str, float]:
         now = runtime.boottime()

@@ -180,7 +180,8 @@ def _judge(verdict: Verdict, stage: Stage, capacities: Sequence[_Capacity], allo
         if seconds > allowed:
             text = f"another job ran only {seconds:.2f} s after the hard end of {one.kind}"
             verdict.blame("capacity", text, one.witness)
-        if told.endings[one.neighbour].suspect:
+        # In a loop that stands still nobody can tell who holds it up.
+        if told.endings[one.neighbour].suspect and one.kind != "stall":
             text = f"runs beside {one.kind}, and is suspected of something"
             verdict.blame("neighbours", text, one.neighbour)
         if one.kind != "stall" and len(runs[one.neighbour]) != 1:

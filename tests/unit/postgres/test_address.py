@@ -41,7 +41,7 @@ def test_several_hosts_are_possible():
 
 @pytest.mark.parametrize(
     "schema",
-    ["", "Jobs", "1st", "a-b", 'a"b', "a b", "a.b", "pg_jobs", "x" * 64, "caf%C3%A9", "a%00"],
+    ["", "Jobs", "1st", "a-b", 'a"b', "a b", "a.b", "pg_jobs", "x" * 64, "cab%C3%A9", "a%00"],
 )
 def test_a_schema_that_would_need_quotes_is_refused(schema: str):
     with pytest.raises(InvalidUrl) as refused:

@@ -113,6 +113,19 @@ async def test_the_id_of_a_job_that_is_just_ending_is_already(
     assert taken.job.id not in [one.job.id for one in await claim(engine, 10)]
 
 
+async def test_a_job_behind_one_that_has_ended_is_handed_out(
+    engine: PostgresEngine, slow: Slow
+) -> None:
+    ended, fresh = await finished(engine), new_job()
+
+    answers = await engine.jobs.submit([new_job(id=ended.job.id), fresh])
+    await engine.jobs.submit([new_job(id=ended.job.id)])
+
+    assert [one.answer for one in answers] == [ALREADY, CREATED]
+    assert await slow.rows(f"SELECT count(*) FROM {slow.function('arrival')}") == [(1,)]
+    assert [one.job.id for one in await claim(engine, 10)] == [fresh.id]
+
+
 async def test_a_key_is_not_taken_by_a_job_whose_id_came_from_somebody_else(
     engine: PostgresEngine, slow: Slow, admin: psycopg.Connection, until: Until
 ) -> None:

@@ -1,0 +1,1 @@
+"""The engine for PostgreSQL 14 and newer: many machines, one store."""

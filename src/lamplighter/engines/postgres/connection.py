@@ -1,0 +1,70 @@
+"""One connection, set up the way all of them are."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection, Error, waiting
+from psycopg.abc import PQGen
+from psycopg.rows import TupleRow
+
+from lamplighter import runtime
+from lamplighter.engines.postgres import faults, ids
+from lamplighter.engines.postgres.address import Address
+
+T = TypeVar("T")
+
+_TICK_SECONDS = 60.0
+_CANCEL_SECONDS = 2.0
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+
+
+class Connection(AsyncConnection[TupleRow]):
+    """A connection that lets a cancelled call go at once.
+
+    The driver's own would first wait for the server to confirm, which a server that cannot be
+    reached never does. Who cancels a call here must let go of the connection.
+    """
+
+    async def wait(
+        self, gen: PQGen[T], interval: float = _TICK_SECONDS, timeout: float | None = None
+    ) -> T:
+        if timeout is None:
+            return await waiting.wait_async(gen, self.pgconn.socket, interval=interval)
+        return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, timeout=timeout)
+
+    def let_go(self) -> None:
+        """Close now, without a word to anybody."""
+        self.pgconn.finish()
+
+    async def abort(self) -> None:
+        """Close, and ask the server to stop what it is doing for us."""
+        try:
+            await self.cancel_safe(timeout=_CANCEL_SECONDS)
+        except Error:
+            pass  # it notices that nobody is there when it is done
+        finally:
+            self.let_go()
+
+
+async def connect(address: Address) -> Connection:
+    """Open a connection: each statement commits by itself, and nothing is kept in the session."""
+    parameters: dict[str, Any] = dict(address.parameters)
+    connection = await Connection.connect(autocommit=True, prepare_threshold=None, **parameters)
+    ids.register(connection)
+    return connection
+
+
+async def connect_patiently(address: Address, seconds: float) -> Connection:
+    """Open a connection to a server that may just be starting; says why it could not be done."""
+    end = runtime.monotonic() + seconds
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await connect(address)
+        except Error as error:
+            if not faults.may_pass(error) or runtime.monotonic() + pause > end:
+                raise faults.explain(error, address.shown) from error
+        await runtime.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)

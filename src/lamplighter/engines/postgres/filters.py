@@ -1,0 +1,27 @@
+"""A filter as the parameters of `fits` in sql/inspect.sql; None is not asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from lamplighter.engines.postgres.records import clean
+from lamplighter.port.values import JobFilter
+
+
+def parameters(which: JobFilter) -> tuple[object, ...]:
+    """Give all but the statuses, in the order of `fits`."""
+    return (
+        wanted(which.types),
+        wanted(which.queues),
+        wanted(which.tenants),
+        wanted(which.fingerprints),
+        None if which.tag is None else json.dumps(which.tag),
+        which.finished_after_ms,
+        which.finished_before_ms,
+    )
+
+
+def wanted(names: Sequence[str]) -> list[str] | None:
+    """Give the names that a column can have. All others are the name of nothing."""
+    return [name for name in names if clean(name) == name] if names else None

@@ -1,0 +1,256 @@
+-- The first shape of the store. The schema is made by whoever runs this, and is on the search path.
+--
+-- job      waiting, running and blocked jobs only: narrow, and short-lived rows.
+-- done     jobs that succeeded, were cancelled or expired, in daily partitions by their end.
+-- dead     dead letters. The three together hold each job once.
+-- arrival  "jobs of this lane and tenant wait since", written by whoever makes jobs wait, without
+--          a lock; claims fold it into `turn` under the queue's lock.
+-- turn     one row per (lane, tenant) with waiting jobs; (due, seq) is a floor: no job of the turn
+--          waits before it, unless an arrival says so.
+-- share    a tenant's virtual time per band; a row at or below the band's clock says nothing.
+-- band     a (queue, level) with its clock.   lane  (queue, level, type, requirement), interned.
+--
+-- Waiting jobs are changed only under the advisory lock of their queue; adding one needs none.
+-- Names are compared by their bytes: COLLATE "C" everywhere.
+
+CREATE TABLE meta (
+    name text PRIMARY KEY,
+    value bigint NOT NULL
+);
+INSERT INTO meta (name, value) VALUES ('settings', 1);
+
+CREATE TABLE queue (
+    name text COLLATE "C" PRIMARY KEY,
+    handouts bigint NOT NULL DEFAULT 0,
+    max_wait bigint NOT NULL DEFAULT 60000,
+    hold text
+);
+
+CREATE TABLE band (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue text COLLATE "C" NOT NULL,
+    level smallint NOT NULL,
+    clock bigint NOT NULL DEFAULT 0,
+    UNIQUE (queue, level)
+) WITH (fillfactor = 50);
+
+CREATE TABLE lane (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    band integer NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    level smallint NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    requirement text COLLATE "C" NOT NULL,
+    UNIQUE (queue, level, type, requirement)
+);
+
+CREATE TABLE tenant (
+    name text COLLATE "C" PRIMARY KEY,
+    weight integer NOT NULL DEFAULT 1,
+    hold text
+);
+
+CREATE TABLE type_setting (
+    name text COLLATE "C" PRIMARY KEY,
+    hold text
+);
+
+CREATE TABLE share (
+    band integer NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    time bigint NOT NULL,
+    PRIMARY KEY (band, tenant)
+) WITH (fillfactor = 70);
+
+CREATE TABLE turn (
+    lane integer NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    awake smallint NOT NULL,      -- 1 stands in line · 0 sleeps until `due` · 2 its tenant is held
+    time bigint NOT NULL,         -- place in line while awake; may be behind the tenant's share
+    due bigint NOT NULL,          -- no job of the turn waits before (due, seq)
+    seq bigint NOT NULL,
+    PRIMARY KEY (lane, tenant)
+) WITH (fillfactor = 50);
+CREATE INDEX turn_in_line ON turn (lane, time, tenant) WHERE awake = 1;
+CREATE INDEX turn_longest ON turn (lane, due, seq) WHERE awake = 1;
+CREATE INDEX turn_asleep ON turn (lane, due, seq) WHERE awake = 0;
+
+CREATE TABLE arrival (
+    lane integer NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    due bigint NOT NULL,          -- of the first of them
+    seq bigint NOT NULL
+);
+CREATE INDEX arrival_lane ON arrival (lane);
+
+CREATE SEQUENCE job_seq CACHE 1;
+
+CREATE TABLE job (
+    seq bigint NOT NULL,
+    id uuid PRIMARY KEY,
+    lane integer NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    state text NOT NULL,          -- waiting · running · blocked
+    due bigint NOT NULL,
+    created bigint NOT NULL,
+    args bytea NOT NULL,
+    extras text,                  -- retry, timeout, tags, metadata, secrets given by the submission
+    delivery text,                -- NULL is at_least_once
+    cost integer NOT NULL,
+    size integer NOT NULL,
+    schedule text,
+    generation integer NOT NULL DEFAULT 0,
+    lease integer NOT NULL DEFAULT 0,
+    attempt integer NOT NULL DEFAULT 0,
+    crashes integer NOT NULL DEFAULT 0,
+    losses integer NOT NULL DEFAULT 0,
+    suspect boolean NOT NULL DEFAULT false,
+    hold text,                    -- who, why, when; NULL is not held
+    cancel text,                  -- who, why, when a cancel was requested
+    nonce text,
+    worker text,
+    handout bigint,
+    claimed bigint,
+    expires bigint,               -- end of the lease; set exactly while running
+    lease_ms bigint,
+    error text,
+    fingerprint text
+) WITH (fillfactor = 80);
+CREATE INDEX job_waiting ON job (lane, tenant, due, seq) WHERE state = 'waiting' AND hold IS NULL;
+CREATE INDEX job_newest ON job (seq) WHERE state = 'waiting' AND hold IS NULL;
+CREATE INDEX job_running ON job (expires) WHERE state = 'running';
+CREATE INDEX job_held ON job (seq) WHERE state <> 'running' AND (hold IS NOT NULL OR state = 'blocked');
+
+CREATE TABLE done (
+    seq bigint NOT NULL,
+    id uuid NOT NULL,
+    lane integer NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    state text NOT NULL,          -- succeeded · cancelled · expired
+    due bigint NOT NULL,
+    created bigint NOT NULL,
+    args bytea NOT NULL,
+    extras text,
+    delivery text,
+    cost integer NOT NULL,
+    size integer NOT NULL,
+    schedule text,
+    generation integer NOT NULL,
+    lease integer NOT NULL,
+    attempt integer NOT NULL,
+    crashes integer NOT NULL,
+    losses integer NOT NULL,
+    suspect boolean NOT NULL,
+    cancel text,
+    nonce text,
+    worker text,
+    handout bigint,
+    claimed bigint,
+    finished bigint NOT NULL,
+    reason text,
+    result bytea,
+    result_note text,
+    error text,
+    fingerprint text
+) PARTITION BY RANGE (finished);
+CREATE INDEX done_id ON done (id);
+CREATE INDEX done_seq ON done (seq);
+CREATE INDEX done_succeeded ON done (seq) WHERE state = 'succeeded';
+CREATE INDEX done_rest ON done (state, seq) WHERE state <> 'succeeded';
+CREATE INDEX done_finished ON done (finished, seq);
+CREATE TABLE done_other PARTITION OF done DEFAULT;
+
+CREATE TABLE dead (LIKE done INCLUDING DEFAULTS);
+ALTER TABLE dead ADD PRIMARY KEY (id);
+CREATE INDEX dead_seq ON dead (seq);
+CREATE INDEX dead_finished ON dead (finished);
+
+CREATE TABLE attempt (
+    job_id uuid NOT NULL,
+    generation integer NOT NULL,
+    lease integer NOT NULL,
+    nonce text NOT NULL,
+    number integer NOT NULL,
+    worker text NOT NULL,
+    outcome text NOT NULL,
+    started bigint NOT NULL,
+    finished bigint NOT NULL,
+    error text,
+    PRIMARY KEY (job_id, generation, lease)
+);
+
+CREATE TABLE log (
+    job_id uuid NOT NULL,
+    lease integer NOT NULL,
+    number integer NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (job_id, lease, number)
+);
+ALTER TABLE log ALTER COLUMN data SET STORAGE EXTERNAL;
+
+CREATE TABLE progress (
+    job_id uuid PRIMARY KEY,
+    lease integer NOT NULL,
+    value text NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE idempotency (
+    tenant text COLLATE "C" NOT NULL,
+    scope text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    body text NOT NULL,
+    job_id uuid NOT NULL,
+    created bigint NOT NULL,
+    PRIMARY KEY (tenant, scope, key)
+);
+CREATE INDEX idempotency_age ON idempotency (created);
+
+CREATE TABLE request (
+    nonce text PRIMARY KEY,
+    at bigint NOT NULL
+);
+CREATE INDEX request_age ON request (at);
+
+CREATE TABLE worker (
+    id text COLLATE "C" PRIMARY KEY,
+    host text NOT NULL,
+    pid integer NOT NULL,
+    queues text NOT NULL,
+    slots integer NOT NULL,
+    running integer NOT NULL DEFAULT 0,
+    joined bigint NOT NULL,
+    beat bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE worker_type (
+    worker text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    hash text NOT NULL,
+    PRIMARY KEY (worker, name)
+);
+
+CREATE TABLE type_version (
+    name text COLLATE "C" NOT NULL,
+    hash text COLLATE "C" NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    schema text NOT NULL,
+    options text NOT NULL,
+    seen bigint NOT NULL,
+    PRIMARY KEY (name, hash)
+);
+
+CREATE TABLE role (
+    name text COLLATE "C" PRIMARY KEY,
+    holder text NOT NULL,
+    until bigint NOT NULL
+);
+
+-- Rows of these live for seconds: sweep early, by numbers and not by share.
+ALTER TABLE job SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+                     autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE turn SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+                      autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE arrival SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+                         autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE share SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+                       autovacuum_vacuum_cost_delay = 0);

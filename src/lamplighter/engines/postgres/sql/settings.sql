@@ -1,0 +1,80 @@
+-- put_queue, put_tenant, put_type: what operators set. The first mark of a hold stays.
+
+-- settings_changed: what beats tell the workers.
+CREATE OR REPLACE FUNCTION settings_changed() RETURNS void
+LANGUAGE sql SET search_path FROM CURRENT AS $$
+    UPDATE meta SET value = meta.value + 1 WHERE meta.name = 'settings'
+$$;
+
+CREATE OR REPLACE FUNCTION put_queue(
+    name_ text, max_wait_ bigint, held_ boolean, mark_ text
+) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    now_ bigint := now_ms();
+BEGIN
+    INSERT INTO queue (name, max_wait, hold)
+    VALUES (name_, coalesce(max_wait_, 60000), CASE WHEN held_ THEN mark_at(mark_, now_) END)
+    ON CONFLICT (name) DO UPDATE
+    SET max_wait = coalesce(max_wait_, queue.max_wait),
+        hold = CASE WHEN held_ THEN coalesce(queue.hold, excluded.hold)
+                    WHEN held_ IS NULL THEN queue.hold END;
+    PERFORM settings_changed();
+END
+$$;
+
+-- put_tenant: a hold puts the tenant's turns to sleep without a time; unholding wakes them at the
+-- clock. Lock: every queue, and no new one meanwhile, since claims of a queue write its turns.
+-- One look per lane, free of the backlog. Index: turn's key.
+CREATE OR REPLACE FUNCTION put_tenant(
+    name_ text, weight_ integer, held_ boolean, mark_ text
+) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    now_ bigint;
+BEGIN
+    IF held_ IS NOT NULL THEN
+        LOCK TABLE lane IN SHARE MODE;
+        PERFORM lock_queues(ARRAY(SELECT DISTINCT lane.queue FROM lane));
+    END IF;
+    now_ := now_ms();
+    INSERT INTO tenant (name, weight, hold)
+    VALUES (name_, coalesce(weight_, 1), CASE WHEN held_ THEN mark_at(mark_, now_) END)
+    ON CONFLICT (name) DO UPDATE
+    SET weight = coalesce(weight_, tenant.weight),
+        hold = CASE WHEN held_ THEN coalesce(tenant.hold, excluded.hold)
+                    WHEN held_ IS NULL THEN tenant.hold END;
+    IF held_ THEN
+        UPDATE turn SET awake = 2
+        FROM lane
+        WHERE turn.lane = lane.id AND turn.tenant = name_;
+    ELSIF NOT held_ THEN
+        UPDATE turn
+        SET awake = CASE WHEN turn.due <= now_ THEN 1 ELSE 0 END,
+            time = greatest(
+                coalesce((SELECT share.time FROM share
+                          WHERE share.band = lane.band AND share.tenant = name_), 0),
+                band.clock)
+        FROM lane
+        JOIN band ON band.id = lane.band
+        WHERE turn.lane = lane.id AND turn.tenant = name_ AND turn.awake = 2;
+    END IF;
+    PERFORM settings_changed();
+END
+$$;
+
+CREATE OR REPLACE FUNCTION put_type(name_ text, held_ boolean, mark_ text) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    now_ bigint := now_ms();
+BEGIN
+    IF held_ IS NOT NULL THEN
+        INSERT INTO type_setting (name, hold)
+        VALUES (name_, CASE WHEN held_ THEN mark_at(mark_, now_) END)
+        ON CONFLICT (name) DO UPDATE
+        SET hold = CASE WHEN held_ THEN coalesce(type_setting.hold, excluded.hold) END;
+    END IF;
+    PERFORM settings_changed();
+END
+$$;

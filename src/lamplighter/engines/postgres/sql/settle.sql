@@ -1,0 +1,248 @@
+-- settle: write what claims came to. Guard: state, lease and nonce; the number alone repeats after
+-- a restored store. Lock: the jobs, in the order of their ids. Index: the key of job.
+-- Functions without settings of their own are called only by those that have them.
+--
+-- in   ids_, leases_, nonces_   one per settlement
+--      starts_, sizes_, data_   where its result stands in the bytes of all; no size, no result
+--      notes_                   why there is no result
+--      expired_                 whether to write it only if the lease has ended
+--      others_                  JSON, for all but plain successes: at place `n` of the call what
+--                               follows (`next`), what instead if a cancel was requested
+--                               (`cancelled`), the `outcome`, and whether to keep its `history`
+--      progresses_ …            their journals, see record
+-- out  n, answer, state         one row for each, except for plain successes that were written
+CREATE OR REPLACE FUNCTION settle(
+    ids_ uuid[], leases_ integer[], nonces_ text[],
+    starts_ integer[], sizes_ integer[], data_ bytea, notes_ text[],
+    expired_ boolean[], others_ jsonb,
+    progresses_ text[], firsts_ bigint[], ends_ bigint[],
+    places_ integer[], numbers_ integer[], piece_starts_ integer[], piece_sizes_ integer[],
+    pieces_ bytea
+) RETURNS TABLE (n bigint, answer text, state text)
+LANGUAGE plpgsql SET search_path FROM CURRENT
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    now_ bigint := now_ms();
+    running_ CONSTANT text := 'running';  -- not a literal: no index but the key will do
+    plain_ bigint[];
+    written_ bigint[];
+BEGIN
+    IF others_ IS NOT NULL THEN
+        written_ := holding(ids_, leases_, nonces_, expired_, now_);
+        RETURN QUERY
+            SELECT s.n, 'done', s.state
+            FROM settle_others(written_, ids_, starts_, sizes_, data_, notes_, others_, now_) AS s;
+        plain_ := ARRAY(SELECT unnest(written_)
+                        EXCEPT
+                        SELECT (o ->> 'n')::bigint FROM jsonb_array_elements(others_) AS o);
+    END IF;
+    IF others_ IS NULL OR cardinality(plain_) > 0 THEN
+        WITH ended AS (
+            DELETE FROM job
+            USING (
+                SELECT u.id, u.lease, u.nonce, u.start, u.size, u.note, u.n
+                FROM unnest(ids_, leases_, nonces_, starts_, sizes_, notes_)
+                     WITH ORDINALITY AS u(id, lease, nonce, start, size, note, n)
+                WHERE plain_ IS NULL OR u.n IN (SELECT unnest(plain_))
+                ORDER BY u.id, u.n
+            ) AS given
+            WHERE job.id = given.id
+              AND job.state = running_
+              AND job.lease = given.lease
+              AND job.nonce = given.nonce
+            RETURNING job.*, given.start, given.size AS length, given.note, given.n
+        ), kept AS (
+            INSERT INTO done (seq, id, lane, tenant, state, due, created, args, extras, delivery,
+                              cost, size, schedule, generation, lease, attempt, crashes, losses,
+                              suspect, nonce, worker, handout, claimed, finished, result,
+                              result_note)
+            SELECT e.seq, e.id, e.lane, e.tenant, 'succeeded', e.due, e.created, e.args, e.extras,
+                   e.delivery, e.cost, e.size, e.schedule, e.generation, e.lease, e.attempt,
+                   e.crashes, e.losses, e.suspect, e.nonce, e.worker, e.handout, e.claimed, now_,
+                   substr(data_, e.start, e.length), e.note
+            FROM ended AS e
+        )
+        SELECT coalesce(array_agg(e.n), '{}') INTO plain_ FROM ended AS e;
+        written_ := coalesce(written_, plain_);
+    END IF;
+    IF progresses_ IS NOT NULL OR ends_ IS NOT NULL OR places_ IS NOT NULL THEN
+        PERFORM write_journals(written_, ids_, leases_, progresses_, firsts_, ends_,
+                               places_, numbers_, piece_starts_, piece_sizes_, pieces_);
+    END IF;
+    IF cardinality(written_) < cardinality(ids_) THEN
+        RETURN QUERY SELECT r.n, r.answer, r.state
+                     FROM refusals(written_, ids_, leases_, nonces_) AS r;
+    END IF;
+END
+$$;
+
+-- holding: lock these jobs, and give the places of the settlements that are to be written: of
+-- several for one job, the first whose fence holds.
+CREATE OR REPLACE FUNCTION holding(
+    ids_ uuid[], leases_ integer[], nonces_ text[], expired_ boolean[], now_ bigint
+) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    running_ CONSTANT text := 'running';  -- not a literal: no index but the key will do
+BEGIN
+    PERFORM FROM job WHERE job.id = ANY (ids_) ORDER BY job.id FOR UPDATE;
+    RETURN ARRAY(
+        SELECT DISTINCT ON (given.id) given.n
+        FROM unnest(ids_, leases_, nonces_, expired_)
+             WITH ORDINALITY AS given(id, lease, nonce, expired, n)
+        JOIN job ON job.id = given.id
+        WHERE job.state = running_
+          AND job.lease = given.lease
+          AND job.nonce = given.nonce
+          AND (job.expires <= now_ OR given.expired IS NOT TRUE)
+        ORDER BY given.id, given.n);
+END
+$$;
+
+-- settle_others: write those of the others whose fences were found to hold. Lock: held already.
+CREATE OR REPLACE FUNCTION settle_others(
+    written_ bigint[], ids_ uuid[], starts_ integer[], sizes_ integer[], data_ bytea,
+    notes_ text[], others_ jsonb, now_ bigint
+) RETURNS TABLE (n bigint, state text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    lanes_ integer[];
+    sisters_ integer[];
+BEGIN
+    -- Suspects wait in lanes of their own.
+    IF others_ @> '[{"next": {"suspect": true}}]' THEN
+        SELECT array_agg(s.lane), array_agg(s.sister)
+        INTO lanes_, sisters_
+        FROM sister_lanes(ARRAY(
+            SELECT job.lane
+            FROM jsonb_to_recordset(others_) AS o(n bigint, next jsonb)
+            JOIN job ON job.id = ids_[o.n]
+            WHERE o.next @> '{"suspect": true, "state": "waiting"}'
+        ), true) AS s;
+    END IF;
+    RETURN QUERY
+    WITH given AS (
+        SELECT o.n, ids_[o.n] AS id, o.outcome, o.history, o.next, o.cancelled
+        FROM jsonb_to_recordset(others_)
+             AS o(n bigint, outcome text, history boolean, next jsonb, cancelled jsonb)
+        WHERE o.n = ANY (written_)
+    ), chosen AS MATERIALIZED (
+        SELECT given.n, given.id, given.outcome, coalesce(given.history, false) AS history,
+               job.generation, job.lease, job.nonce, job.attempt + 1 AS number, job.worker,
+               job.claimed, f.state, coalesce(f.delay, 0) AS delay, f.reason, f.attempt, f.crashes,
+               f.losses, f.suspect, f.error, f.fingerprint
+        FROM given
+        JOIN job ON job.id = given.id
+        CROSS JOIN LATERAL jsonb_to_record(
+            CASE WHEN job.cancel IS NOT NULL THEN coalesce(given.cancelled, given.next)
+                 ELSE given.next END
+        ) AS f(state text, delay bigint, reason text, attempt integer, crashes integer,
+               losses integer, suspect boolean, error text, fingerprint text)
+    ), back AS (
+        UPDATE job
+        SET state = 'waiting',
+            due = now_ + chosen.delay,
+            lane = CASE WHEN chosen.suspect
+                        THEN coalesce(sisters_[array_position(lanes_, job.lane)], job.lane)
+                        ELSE job.lane END,
+            attempt = chosen.attempt,
+            crashes = chosen.crashes,
+            losses = chosen.losses,
+            suspect = chosen.suspect,
+            error = coalesce(chosen.error, job.error),
+            fingerprint = coalesce(chosen.fingerprint, job.fingerprint),
+            cancel = NULL,
+            expires = NULL
+        FROM chosen
+        WHERE job.id = chosen.id AND chosen.state = 'waiting'
+        RETURNING job.lane, job.tenant, job.due, job.seq, job.hold
+    ), told AS (
+        INSERT INTO arrival (lane, tenant, due, seq)
+        SELECT DISTINCT ON (back.lane, back.tenant) back.lane, back.tenant, back.due, back.seq
+        FROM back
+        WHERE back.hold IS NULL
+        ORDER BY back.lane, back.tenant, back.due, back.seq
+    ), ended AS (
+        DELETE FROM job
+        USING chosen
+        WHERE job.id = chosen.id AND chosen.state <> 'waiting'
+        RETURNING
+            job.seq, job.id, job.lane, job.tenant, chosen.state, job.due, job.created, job.args,
+            job.extras, job.delivery, job.cost, job.size, job.schedule, job.generation, job.lease,
+            CASE WHEN chosen.state = 'succeeded' THEN job.attempt ELSE chosen.attempt END,
+            CASE WHEN chosen.state = 'succeeded' THEN job.crashes ELSE chosen.crashes END,
+            CASE WHEN chosen.state = 'succeeded' THEN job.losses ELSE chosen.losses END,
+            CASE WHEN chosen.state = 'succeeded' THEN job.suspect ELSE chosen.suspect END,
+            CASE WHEN chosen.state = 'cancelled' THEN job.cancel END,
+            job.nonce, job.worker, job.handout, job.claimed, now_,
+            chosen.reason,
+            CASE WHEN chosen.state = 'succeeded'
+                 THEN substr(data_, starts_[chosen.n], sizes_[chosen.n]) END,
+            CASE WHEN chosen.state = 'succeeded' THEN notes_[chosen.n] END,
+            chosen.error, chosen.fingerprint
+    ), finished AS (
+        INSERT INTO done (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
+                          size, schedule, generation, lease, attempt, crashes, losses, suspect,
+                          cancel, nonce, worker, handout, claimed, finished, reason, result,
+                          result_note, error, fingerprint)
+        SELECT ended.* FROM ended WHERE ended.state <> 'dead'
+    ), buried AS (
+        INSERT INTO dead (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
+                          size, schedule, generation, lease, attempt, crashes, losses, suspect,
+                          cancel, nonce, worker, handout, claimed, finished, reason, result,
+                          result_note, error, fingerprint)
+        SELECT ended.* FROM ended WHERE ended.state = 'dead'
+    ), history AS (
+        INSERT INTO attempt (job_id, generation, lease, nonce, number, worker, outcome, started,
+                             finished, error)
+        SELECT c.id, c.generation, c.lease, c.nonce, c.number, c.worker,
+               -- Given back, but nobody will take it again.
+               CASE WHEN c.state = 'cancelled' AND NOT c.history THEN 'cancelled'
+                    ELSE c.outcome END,
+               c.claimed, now_, c.error
+        FROM chosen AS c
+        WHERE c.state <> 'succeeded' AND (c.history OR c.state <> 'waiting')
+        ON CONFLICT DO NOTHING
+    )
+    SELECT chosen.n, chosen.state FROM chosen;
+END
+$$;
+
+-- refusals: answers for the settlements that were not written.
+CREATE OR REPLACE FUNCTION refusals(
+    written_ bigint[], ids_ uuid[], leases_ integer[], nonces_ text[]
+) RETURNS TABLE (n bigint, answer text, state text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    equals_ boolean := (SELECT count(DISTINCT i) < count(*) FROM unnest(ids_) AS i);
+BEGIN
+    RETURN QUERY
+        SELECT g.n,
+               CASE WHEN found.lease IS DISTINCT FROM g.lease
+                      OR found.nonce IS DISTINCT FROM g.nonce THEN 'lost'
+                    -- Its lease had not ended, and it was to be left alone.
+                    WHEN found.state = 'running' OR later.later THEN 'renewed'
+                    ELSE 'already' END,
+               -- What the same call wrote after it had not happened yet.
+               CASE WHEN later.later THEN 'running' ELSE found.state END
+        FROM unnest(ids_, leases_, nonces_) WITH ORDINALITY AS g(id, lease, nonce, n)
+        CROSS JOIN LATERAL (
+            SELECT equals_ AND EXISTS (
+                SELECT FROM unnest(written_) AS w(n) WHERE w.n > g.n AND ids_[w.n] = g.id
+            ) AS later
+        ) AS later
+        LEFT JOIN LATERAL (
+            SELECT job.state, job.lease, job.nonce FROM job WHERE job.id = g.id
+            UNION ALL
+            SELECT done.state, done.lease, done.nonce FROM done WHERE done.id = g.id
+            UNION ALL
+            SELECT dead.state, dead.lease, dead.nonce FROM dead WHERE dead.id = g.id
+            LIMIT 1
+        ) AS found ON true
+        WHERE g.n NOT IN (SELECT unnest(written_));
+END
+$$;

@@ -1,0 +1,57 @@
+"""Loads the SQL files: migrations in order, and functions with a number that tells them apart."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib import resources
+
+_MADE = re.compile(r'^CREATE OR REPLACE FUNCTION "?(\w+)"?', re.MULTILINE)
+# A function in plain SQL is checked when it is made, so what it needs has to be there before.
+_FIRST = ("clock", "turns", "claim")
+
+TEST_CLOCK = """
+CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
+    SELECT coalesce(nullif(current_setting('lamplighter.now', true), '')::bigint,
+                    (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+$$
+"""
+"""For tests that move the store's clock: each call says what time it is."""
+
+
+@cache
+def migrations() -> tuple[str, ...]:
+    """All migrations in order; their number is the version of the store."""
+    found = _read("migrations")
+    return tuple(found[name] for name in sorted(found))
+
+
+@cache
+def functions() -> tuple[str, ...]:
+    """The files with the functions, in the order in which they can be made."""
+    found = _read("sql")
+    rest = sorted(found.keys() - set(_FIRST))
+    return tuple(found[name] for name in (*_FIRST, *rest))
+
+
+@cache
+def fingerprint() -> int:
+    """A number that changes with any of the functions; it fits a bigint."""
+    digest = hashlib.sha256("\0".join(functions()).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def function_names() -> list[str]:
+    """The names of all functions, however they are called; another program's are not among them."""
+    return sorted({name for file in functions() for name in _MADE.findall(file)})
+
+
+def _read(folder: str) -> dict[str, str]:
+    place = resources.files("lamplighter.engines.postgres").joinpath(folder)
+    return {
+        entry.name.removesuffix(".sql"): entry.read_text(encoding="utf-8")
+        for entry in place.iterdir()
+        if entry.name.endswith(".sql")
+    }

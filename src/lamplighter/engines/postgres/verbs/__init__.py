@@ -1,0 +1,1 @@
+"""One file per verb: values to parameters, rows to answers. The verb itself is in `sql/`."""

@@ -1,0 +1,51 @@
+"""join, beat, leave, lead: who is alive."""
+
+from __future__ import annotations
+
+import json
+
+from lamplighter.engines.postgres import records
+from lamplighter.engines.postgres.call import Call
+from lamplighter.port.values import Beat, NewWorker
+
+
+async def join(call: Call, worker: NewWorker) -> Beat:
+    """Enter a worker and publish its types."""
+    types = worker.types
+    ((version,),) = await call.rows(
+        f"SELECT {call.function('join')}(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        (
+            worker.id,
+            records.clean(worker.host),
+            worker.pid,
+            json.dumps(worker.queues),
+            worker.slots,
+            [known.name for known in types],
+            [known.hash for known in types],
+            [known.queue for known in types],
+            [records.clean(known.schema) for known in types],
+            [json.dumps(dict(known.options)) for known in types],
+        ),
+    )
+    return Beat(known=True, settings_version=version)
+
+
+async def beat(call: Call, worker: str, running: int) -> Beat:
+    """Note a sign of life."""
+    ((known, version),) = await call.rows(
+        f"SELECT * FROM {call.function('beat')}(%s, %s)", (worker, running), urgent=True
+    )
+    return Beat(known=known, settings_version=version)
+
+
+async def leave(call: Call, worker: str) -> None:
+    """Take a worker out."""
+    await call.rows(f"SELECT {call.function('leave')}(%s)", (worker,))
+
+
+async def lead(call: Call, role: str, holder: str, term_ms: int) -> bool:
+    """Take or keep a role."""
+    ((held,),) = await call.rows(
+        f"SELECT {call.function('lead')}(%s, %s, %s)", (role, holder, term_ms)
+    )
+    return held

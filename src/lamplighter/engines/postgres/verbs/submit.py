@@ -1,0 +1,97 @@
+"""submit: store new jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from lamplighter.engines.postgres import arrays, ids, records
+from lamplighter.engines.postgres.call import Call
+from lamplighter.model.job import NO_EXTRAS, Delivery, NewJob
+from lamplighter.port.values import SubmitAnswer, Submitted
+
+T = TypeVar("T")
+
+_MARK = records.mark_to_text("submit", "submitted held")
+_AT_LEAST_ONCE = Delivery.AT_LEAST_ONCE
+_CREATED = SubmitAnswer.CREATED
+_PARAMETERS = ", ".join(["%s"] * 21)
+
+
+async def submit(call: Call, jobs: Sequence[NewJob]) -> list[Submitted]:
+    """Store what is new; the store answers only for the others."""
+    rows = await call.rows(
+        f"SELECT n, answer, id FROM {call.function('submit')}({_PARAMETERS})",
+        (*_lanes(jobs), *_essentials(jobs), *_options(jobs), *_keys(jobs)),
+    )
+    answers = [Submitted(job.id, _CREATED) for job in jobs]
+    for place, answer, job_id in rows:
+        answers[place - 1] = Submitted(job_id, SubmitAnswer(answer))
+    return answers
+
+
+def _lanes(jobs: Sequence[NewJob]) -> tuple[object, ...]:
+    """Give the lanes of all jobs, the ids, and the lane of each job unless there is only one."""
+    lanes: dict[tuple[str, int, str, str], int] = {}
+    of_jobs = [
+        lanes.setdefault((job.queue, job.level, job.type, job.requirement), len(lanes) + 1)
+        for job in jobs
+    ]
+    queues, levels, types, requirements = zip(*lanes, strict=True)
+    return (
+        arrays.texts(queues),
+        arrays.numbers(int(level) for level in levels),
+        arrays.texts(types),
+        arrays.texts(requirements),
+        ids.uuids([job.id for job in jobs]),
+        arrays.numbers(of_jobs) if len(lanes) > 1 else None,
+    )
+
+
+def _essentials(jobs: Sequence[NewJob]) -> tuple[object, ...]:
+    """Give tenants and arguments."""
+    tenants = [job.tenant for job in jobs]
+    if len(set(tenants)) == 1:
+        tenants = tenants[:1]
+    return (arrays.texts(tenants), *arrays.joined([job.args for job in jobs]))
+
+
+def _options(jobs: Sequence[NewJob]) -> tuple[object, ...]:
+    """Give what most submissions do without; a column in which nobody has anything is None."""
+    extras = _unless_all(
+        None,
+        [None if j.extras is NO_EXTRAS else records.extras_to_text(j.extras) for j in jobs],
+        list,
+    )
+    deliveries = _unless_all(
+        None,
+        [None if job.delivery is _AT_LEAST_ONCE else job.delivery.value for job in jobs],
+        list,
+    )
+    held = _unless_all(False, [job.held for job in jobs], arrays.flags)
+    return (
+        _unless_all(0, [job.delay_ms for job in jobs], arrays.numbers),
+        _unless_all(None, [job.run_at_ms for job in jobs], arrays.numbers),
+        extras,
+        deliveries,
+        _unless_all(1, [job.cost for job in jobs], arrays.numbers),
+        _unless_all(None, [job.schedule for job in jobs], list),
+        held,
+        None if held is None else _MARK,
+    )
+
+
+def _keys(jobs: Sequence[NewJob]) -> tuple[list[str | None] | None, ...]:
+    keys = [job.key for job in jobs]
+    if keys.count(None) == len(keys):
+        return None, None, None
+    return (
+        [None if key is None else key.scope for key in keys],
+        [None if key is None else key.key for key in keys],
+        [None if key is None else key.body for key in keys],
+    )
+
+
+def _unless_all(usual: T, values: list[T], write: Callable[[list[T]], object]) -> object:
+    """Write a column, unless every job has the usual there."""
+    return None if values.count(usual) == len(values) else write(values)

@@ -1,0 +1,126 @@
+"""Wake-ups between processes: NOTIFY on one channel per store.
+
+Committing a NOTIFY takes a lock that the whole server shares, so a process sends at most one every
+10 ms, for all topics that had news meanwhile. It names no job: only who sends, and a hash of each
+topic. Who sends tells those who wait in its own process directly, and skips its own echo.
+
+All of it is a hint. Behind a pooler that lends connections for single transactions nothing is
+ever heard; that is found out, and then a wait is only a wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from lamplighter import runtime
+from lamplighter.engines.postgres.address import Address
+from lamplighter.engines.postgres.ear import Ear
+from lamplighter.engines.postgres.pool import Pools
+from lamplighter.model.errors import StoreClosed, StoreError
+
+_QUIET_SECONDS = 0.010
+_SEND_SECONDS = 2.0
+_CLOSE_SECONDS = 1.0
+_MOST_TOPICS = 100
+EVERYTHING = "*"
+"""Stands for all topics where naming them would take too long."""
+
+_SEND = (
+    "SELECT set_config('synchronous_commit', 'off', true), "
+    "pg_notify(%s, news) FROM unnest(%s::text[]) AS news"
+)
+
+
+class PostgresWakeup:
+    """Both ends: tells others, and waits to be told."""
+
+    def __init__(self, address: Address, pools: Pools) -> None:
+        self._address = address
+        self._pools = pools
+        self._channel = channel_of(address.schema)
+        self._origin = f"{runtime.random_bits(32):08x}"
+        self._ears: dict[asyncio.AbstractEventLoop, Ear] = {}
+        self._pending: set[str] = set()
+        self._sender: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def notify(self, topic: str) -> None:
+        """Tell at once; what follows within 10 ms is told together at its end."""
+        if self._closed:
+            return
+        news = hash_of(topic)
+        self._tell(news)
+        if not self._address.listen:
+            return
+        self._pending.add(news)
+        if self._sender is None or self._sender.done():
+            self._sender = runtime.spawn(self._send(), name="postgres-notify")
+
+    async def wait(self, topics: Sequence[str], timeout: float) -> bool:
+        """Wait for news of these topics."""
+        if self._closed:
+            raise StoreClosed(
+                "the store was closed while somebody waited for its news",
+                hint="close it after the last user has ended",
+            )
+        return await self._ear().hear(frozenset(map(hash_of, topics)), timeout)
+
+    async def close(self) -> None:
+        """Send what was not sent yet, and let go of all connections."""
+        self._closed = True
+        loop = asyncio.get_running_loop()
+        if self._sender is not None and self._sender.get_loop() is loop:
+            await asyncio.wait({self._sender}, timeout=_CLOSE_SECONDS)
+        for home, ear in self._ears.items():
+            await ear.close(wait=home is loop)
+        self._ears.clear()
+
+    def _ear(self) -> Ear:
+        loop = asyncio.get_running_loop()
+        ear = self._ears.get(loop)
+        if ear is None:
+            ear = self._ears[loop] = Ear(self._address, self._channel, self._origin, self._probe)
+        return ear
+
+    def _tell(self, news: str) -> None:
+        here = asyncio.get_running_loop()
+        for loop, ear in list(self._ears.items()):
+            if loop is here:
+                ear.told({news})
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(ear.told, {news})
+
+    async def _send(self) -> None:
+        """Send until there is no more news, with a rest after each time."""
+        while self._pending:
+            news, self._pending = self._pending, set()
+            if len(news) > _MOST_TOPICS:
+                news = {EVERYTHING}
+            await self._notify(sorted(news))
+            if not self._closed:
+                await runtime.sleep(_QUIET_SECONDS)
+
+    async def _probe(self) -> bool:
+        """Send a word that means nothing, to find out whether it is heard."""
+        return await self._notify([""])
+
+    async def _notify(self, news: list[str]) -> bool:
+        """Send; False where that could not be done."""
+        payloads = [f"{self._origin}:{one}" for one in news]
+        try:
+            await self._pools.rows(_SEND, (self._channel, payloads), patience=_SEND_SECONDS)
+        except StoreError:
+            return False  # whoever waits looks by itself a little later
+        return True
+
+
+def channel_of(schema: str) -> str:
+    """Name the channel of a store."""
+    return f"lamplighter_{blake2b(schema.encode(), digest_size=8).hexdigest()}"
+
+
+def hash_of(topic: str) -> str:
+    """Give the short form of a topic that is sent."""
+    return blake2b(topic.encode("utf-8", "replace"), digest_size=8).hexdigest()
