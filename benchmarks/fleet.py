@@ -131,14 +131,14 @@ class Fleet:
         return {
             DRIVER: time.process_time_ns(),
             "supervisor": cpu.process_ns(self._supervisor),
-            "children": sum(cpu.process_ns(pid) for pid in self.gauges.pids()),
+            "children": sum(cpu.process_ns(pid) for pid in self.gauges.every_pid()),
             "slots": self._slots_ns(),
             "store": self.store.server_cpu_ns(),
         }
 
     def _slots_ns(self) -> int:
         """CPU time so far of the children's children: of those that live, and of all the dead."""
-        spent = sum(cpu.waited_ns(pid) for pid in self.gauges.pids())
+        spent = sum(cpu.waited_ns(pid) for pid in self.gauges.every_pid())
         for pid in self.gauges.slot_pids():
             with contextlib.suppress(BenchmarkError):
                 spent += cpu.process_ns(pid)
@@ -146,7 +146,7 @@ class Fleet:
 
     def loops_ns(self) -> int | None:
         """CPU time so far of the children's event loops; the rest is their store threads."""
-        found = [cpu.main_thread_ns(pid) for pid in self.gauges.pids()]
+        found = [cpu.main_thread_ns(pid) for pid in self.gauges.every_pid()]
         return None if None in found else sum(ns for ns in found if ns is not None)
 
     # ── the start ────────────────────────────────────────────────────────────────────────────

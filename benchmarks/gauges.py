@@ -15,6 +15,8 @@ _COUNT = ".count"
 _STARTS = ".starts"
 _SLOT = ".slot"
 """In the names of the files of a process that runs one job at a time."""
+_LONE = ".lone"
+"""In the names of the files of the child that has such processes, and runs no handler itself."""
 _START = struct.Struct("<qqq")
 
 
@@ -36,6 +38,8 @@ class Gauge:
 
     def __init__(self, folder: Path) -> None:
         kind = _SLOT if descendants.SLOT in os.environ else ""
+        if not kind and "/p" in os.environ.get(descendants.CHILD, ""):
+            kind = _LONE
         name = folder / f"{os.getpid()}{kind}"
         self._file = os.open(f"{name}{_STARTS}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         # Made elsewhere and moved: who finds the counter finds it whole.
@@ -57,12 +61,18 @@ class Gauges:
         self.folder = folder
         self._children: dict[int, memoryview] = {}
         self._slots: dict[int, memoryview] = {}
+        self._lone: dict[int, memoryview] = {}
         self._read: dict[Path, int] = {}
 
     def pids(self) -> list[int]:
         """Children that have imported the program so far."""
         self.look()
         return sorted(self._children)
+
+    def every_pid(self) -> list[int]:
+        """The same, with the one whose jobs run in processes of their own."""
+        self.look()
+        return sorted([*self._children, *self._lone])
 
     def slot_pids(self) -> list[int]:
         """Processes for one job at a time that have imported it so far, also if they have ended."""
@@ -72,7 +82,11 @@ class Gauges:
     def look(self) -> None:
         """Get to know processes that are new."""
         for path in self.folder.glob(f"*{_COUNT}"):
-            known = self._slots if _SLOT in path.name else self._children
+            known = self._children
+            if _SLOT in path.name:
+                known = self._slots
+            elif _LONE in path.name:
+                known = self._lone
             pid = _pid(path)
             if pid not in known:
                 with path.open("r+b") as file:

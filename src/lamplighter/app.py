@@ -142,7 +142,7 @@ class App:
         command = Command.checked(
             argv,
             no_retry_codes=no_retry_codes,
-            env=options.pop("env", None),
+            env=option.environment(options.pop("env", None) or {}),
             cwd=options.pop("cwd", None),
         )
         given = _type_options({**options, "name": name})

@@ -74,17 +74,13 @@ class Command:
                 'there is no shell, unless you call one: ["sh", "-c", "…"]',
                 value=argv,
             )
-        if not all(type(code) is int and 0 < code < 256 for code in no_retry_codes):
+        if not isinstance(no_retry_codes, Collection) or not all(  # pyright: ignore[reportUnnecessaryIsInstance]
+            type(code) is int and 0 < code < 256 for code in no_retry_codes
+        ):
             raise InvalidOption(
                 f"no_retry_codes is {shown(no_retry_codes)}",
                 hint="give exit codes between 1 and 255, as in no_retry_codes=(2,)",
                 value=no_retry_codes,
-            )
-        if env is not None and not all(map(_is_word, [*env.keys(), *env.values()])):
-            raise InvalidOption(
-                "env has a name or value that is not text",
-                hint='give names and values as text, as in env={"PGHOST": "db"}',
-                value=env,
             )
         return cls(
             argv=tuple(argv),

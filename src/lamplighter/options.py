@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -193,7 +194,7 @@ def surroundings(isolation: Isolation, given: Mapping[str, object]) -> Surroundi
             value=limits,
         )
     cwd = given.get("cwd")
-    if cwd is not None and not isinstance(cwd, (str, Path)):
+    if cwd is not None and (not isinstance(cwd, (str, Path)) or not str(cwd)):
         raise InvalidOption(
             f"cwd is {shown(cwd)}", hint='give a folder, as in cwd="/var/work"', value=cwd
         )
@@ -206,18 +207,33 @@ def surroundings(isolation: Isolation, given: Mapping[str, object]) -> Surroundi
 
 def environment(value: object) -> dict[str, str]:
     """Check variables as users write them."""
-    given = cast("dict[str, str]", value)
-    if not isinstance(value, Mapping) or not all(map(_is_word, [*given, *given.values()])):
-        raise InvalidOption(
-            "env has a name or value that is not text",
-            hint='give names and values as text, as in env={"PGHOST": "db"}',
-            value=given,
-        )
-    return dict(given)
+    if not isinstance(value, Mapping):
+        raise InvalidOption(f"env is {shown(value)}", hint=_ENV, value=value)
+    for name, text in cast("Mapping[object, object]", value).items():
+        if not _is_word(name) or not name or "=" in cast("str", name):
+            raise InvalidOption(
+                f"env has {shown(name)} as a name, which no variable can have",
+                hint=_ENV,
+                value=name,
+            )
+        if not _is_word(text):
+            raise InvalidOption(
+                f"env has a value for {shown(name)} that is not text, or has a NUL in it",
+                hint=_ENV,
+                value=name,
+            )
+    return dict(cast("Mapping[str, str]", value))
+
+
+_ENV = 'give names and values as text, as in env={"PGHOST": "db"}'
 
 
 def _is_word(value: object) -> bool:
-    return isinstance(value, str) and "\0" not in value
+    """Whether it can be part of an environment."""
+    try:
+        return isinstance(value, str) and "\0" not in os.fsencode(value).decode(errors="replace")
+    except UnicodeEncodeError:
+        return False
 
 
 def secrets(value: object) -> tuple[str, ...]:

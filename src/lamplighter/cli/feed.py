@@ -17,6 +17,9 @@ Fields = Mapping[str, Any]
 
 _WORD = 10
 
+CAUSE = 500
+"""Characters of a cause that are shown: it has to name the remedy."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -82,9 +85,11 @@ def short_error(text: str) -> str:
 
 def short_cause(text: str) -> str:
     """Give what an error says first, and the end of its traceback, which says most."""
-    first = first_line(text)
+    first = first_line(text, CAUSE)
     last = text.rstrip().rpartition("\n")[2].strip()
-    return first if last == first or not first.endswith(":") else f"{first} {first_line(last)}"
+    if last == first or not first.endswith(":"):
+        return first
+    return f"{first} {first_line(last, CAUSE)}"
 
 
 def _word(outcome: str, state: str) -> str:
@@ -160,7 +165,7 @@ def _silent(fields: Fields) -> tuple[str, str, str]:
 
 
 def _service_error(fields: Fields) -> tuple[str, str, str]:
-    return "trouble", f"{fields.get('service')}: {first_line(str(fields.get('error')))}", "red"
+    return "trouble", f"{fields.get('service')}: {short_cause(str(fields.get('error')))}", "red"
 
 
 def _pruned(fields: Fields) -> tuple[str, str, str]:

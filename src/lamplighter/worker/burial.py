@@ -99,7 +99,7 @@ class Burial:
         if entry.number in child.condemned:
             timeout = (entry.hard_end or 0) - entry.started_at - self._settings.hard_after
             return TimedOut(failure.timed_out(round(timeout, 1), killed=True))
-        if child.condemned or child.sacrificed or child.draining:
+        if child.condemned or child.sacrificed or child.draining or child.alone:
             return Released(started=True)
         return _DIED
 

@@ -47,6 +47,55 @@ def kill_marked(mark: str) -> int:
     return len(killed)
 
 
+def kill_abandoned(boot: str) -> int:
+    """Kill what children of supervisors have started that were killed themselves.
+
+    Their jobs are given back when the leases end; nothing of them may still be at work then.
+    ``boot`` names this boot of the machine, as worker ids do.
+    """
+    if sys.platform != "linux":
+        return 0
+    killed = 0
+    for pid in _pids():
+        mark = _mark(pid)
+        if mark is not None and _is_orphan(mark, boot) and _is_near(pid):
+            killed += _kill(pid, f"\0{CHILD}={mark}\0".encode())
+    return killed
+
+
+def _mark(pid: int) -> str | None:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - as above
+            variables = file.read().split(b"\0")
+    except OSError:
+        return None
+    start = f"{CHILD}=".encode()
+    found = next((one for one in variables if one.startswith(start)), None)
+    return None if found is None else found.removeprefix(start).decode(errors="replace")
+
+
+def _is_near(pid: int) -> bool:
+    """Whether its numbers of processes are ours: those in a container mean others."""
+    try:
+        return Path(f"/proc/{pid}/ns/pid").readlink() == Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return False
+
+
+def _is_orphan(mark: str, boot: str) -> bool:
+    """Whether the supervisor that a worker id names is dead: host, boot, pid and chance."""
+    parts = mark.partition("/")[0].rsplit("-", 3)
+    if len(parts) != 4 or parts[1] != boot or not parts[2].isdigit():
+        return False
+    try:
+        os.kill(int(parts[2]), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def kill_group(pid: int) -> None:
     """Kill a process group by the number of its leader, if it is still there."""
     with contextlib.suppress(ProcessLookupError, PermissionError):

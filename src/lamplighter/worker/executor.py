@@ -131,13 +131,13 @@ class Executor:
     def fill(self) -> None:
         """Start what there is room for: report all of it, then run it."""
         self._fill_soon = False
-        room = any(min(bench.free, len(bench.waiting)) > 0 for bench in (self.shared, self.alone))
+        bench = self.shared if self.processes is None else self.alone
+        room = bool(bench.waiting) and bench.free > 0
         if room and self._link.congested:
             runtime.spawn(self._fill_when_drained(), name="fill")
         elif room:
-            batch = self._vouched(self.shared)
-            if self.alone.waiting:
-                batch += self._vouched(self.alone)
+            # All of a child share its process, or all run alone.
+            batch = self._vouched(bench)
             if batch:
                 self._announce(batch)
         self._on_room()
@@ -157,28 +157,34 @@ class Executor:
     def _announce(self, batch: list[Run]) -> None:
         now, running = runtime.boottime(), self.running
         starts: list[tuple[int, float]] = []
-        cold = 0
         for run in batch:
-            self._bench(run).busy += 1
             self._set_times(run, now)
-            if run.isolated:
-                cold += 1
-                run.cold = self.processes is None or cold > self.processes.idle
-                if run.cold:
-                    # Its time begins when its process has started; see `sent`.
-                    run.soft_end += WARM_UP
-                    run.hard_end += WARM_UP
             running[run.number] = run
-            starts.append((run.number, run.hard_end + (MARGIN if run.isolated else 0)))
+            starts.append((run.number, run.hard_end))
+        bench = self._bench(batch[0])
+        bench.busy += len(batch)
+        if bench is self.alone:
+            starts = self._warm_up(batch)
         self._link.say(Started(starts))
         if self._link.flush():
             self._start(batch)
         else:
             runtime.spawn(self._start_when_drained(batch), name="start")
 
+    def _warm_up(self, batch: list[Run]) -> list[tuple[int, float]]:
+        """Give runs whose process has to start the time for that; theirs begins later: `sent`."""
+        idle = 0 if self.processes is None else self.processes.idle
+        for place, run in enumerate(batch):
+            run.cold = place >= idle
+            if run.cold:
+                run.soft_end += WARM_UP
+                run.hard_end += WARM_UP
+        return [(run.number, run.hard_end + MARGIN) for run in batch]
+
     def _set_times(self, run: Run, now: float) -> None:
+        timeout, stalled_after = run.timeout, run.type.stalled_after
         run.started_at = now
-        run.soft_end = now + min(run.timeout, run.type.stalled_after or run.timeout)
+        run.soft_end = now + (timeout if stalled_after is None else min(timeout, stalled_after))
         run.hard_end = run.soft_end + self._hard_after
 
     async def _fill_when_drained(self) -> None:
@@ -200,7 +206,7 @@ class Executor:
             if run.isolated and self.processes is not None:
                 self.processes.start(run)
             else:
-                run.make_notes = Notebook.of
+                run.make_notes = _make_notes
                 self._set_timer(run)
                 beside.append(run)
         self._together.start(beside)
@@ -334,6 +340,9 @@ class Executor:
                 self.processes.stop(run, run.stop)
         elif run.task is not None and run.entered and not told:
             run.task.cancel()
+
+
+_make_notes = Notebook.of
 
 
 def _tell_start(run: Run) -> None:

@@ -119,7 +119,7 @@ class SlotProcess:
         """Start it, wait for its end, and end all that it has started."""
         try:
             await self._start()
-        except (OSError, RuntimeError, MemoryError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, its job must not wait for ever
             self.broken = Broken("error", f"no process can be started: {error}", "")
             self.kill(Killed.SILENT)
         if self._process is not None:

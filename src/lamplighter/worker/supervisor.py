@@ -322,7 +322,9 @@ class Supervisor:
         if known.get(name, 0.0) < seconds:
             self._isolated[name] = now + seconds
             for child in self.children:
-                child.say(Isolate({name: seconds}))
+                # The others hear of it when they are.
+                if child.ready:
+                    child.say(Isolate({name: seconds}))
 
     def _sentences(self) -> dict[str, float]:
         now = runtime.boottime()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 
 from lamplighter import runtime
@@ -9,7 +10,7 @@ from lamplighter.config import Settings
 from lamplighter.model.errors import StoreError
 from lamplighter.observability import events
 from lamplighter.service import Service
-from lamplighter.worker import memory
+from lamplighter.worker import descendants, memory
 from lamplighter.worker.burial import Burial
 from lamplighter.worker.link import Broken
 from lamplighter.worker.process import ChildProcess
@@ -17,6 +18,8 @@ from lamplighter.worker.run import margin
 
 KILL_AFTER = 2.0
 """Children that have not ended this long after their grace are killed."""
+SWEEP = 10.0
+"""Seconds between two looks for what killed workers have left behind."""
 LOST_GRACE = 3.0
 """Seconds that a handler has to end after its claim was lost, before its process is killed."""
 WEIGH = 2.0
@@ -49,6 +52,7 @@ class Watch(Service):
         self._retire = retire
         self._fat = settings.child_mb << 20
         self._weigh_at = 0.0
+        self._sweep_at = 0.0
         if self._fat and not memory.KNOWN:
             told = "this system does not tell how much memory a process uses; `child_mb` is ignored"
             events.emit(events.SERVICE_ERROR, service=self.name, error=told, expected=True)
@@ -60,6 +64,7 @@ class Watch(Service):
 
     async def step(self) -> float:
         """Look at every child once."""
+        self._sweep()
         if self._fat:
             self._replace_fat()
         for child in list(self._children()):
@@ -122,6 +127,14 @@ class Watch(Service):
             # Somebody else may run the same job: there is no time for its neighbours to finish.
             child.sacrificed = True
             child.kill()
+
+    def _sweep(self) -> None:
+        """End what was left behind by workers that were killed on this machine."""
+        now = runtime.boottime()
+        if now >= self._sweep_at:
+            self._sweep_at = now + SWEEP
+            sweeping = asyncio.to_thread(descendants.kill_abandoned, runtime.boot_id())
+            runtime.spawn(sweeping, name="sweep", on_crash=_complain)
 
     def _replace_fat(self) -> None:
         """Replace children that have grown beyond their memory; what they run may finish."""

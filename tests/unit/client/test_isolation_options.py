@@ -54,7 +54,11 @@ def test_an_isolated_type_says_what_its_process_is_like(app, tmp_path):
         ({"isolation": "process", "env": {"A": 1}}, ["env", "text"]),
         ({"isolation": "process", "env": "A=1"}, ["env", "text"]),
         ({"isolation": "process", "env": {"A": "\0"}}, ["env", "text"]),
+        ({"isolation": "process", "env": {"A=B": "x"}}, ["`A=B`", "name"]),
+        ({"isolation": "process", "env": {"": "x"}}, ["``", "name"]),
+        ({"isolation": "process", "env": {"A": "\ud800"}}, ["`A`", "text"]),
         ({"isolation": "process", "cwd": 7}, ["cwd", "`7`"]),
+        ({"isolation": "process", "cwd": ""}, ["cwd", "folder"]),
         ({"secrets": "card"}, ["`card`", "secrets=["]),
     ],
 )

@@ -1,6 +1,7 @@
 """Ending what a dead process has started."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -139,3 +140,22 @@ def test_elsewhere_nothing_is_looked_for(monkeypatch: pytest.MonkeyPatch, starte
     assert descendants.kill_marked(mark) == 0
     assert process.poll() is None
     descendants.kill_group(2**22 - 1)
+
+
+def test_what_a_killed_supervisor_has_left_is_ended_and_what_lives_is_not():
+    boot = runtime.boot_id()
+    with subprocess.Popen(["sleep", "0"]) as gone:
+        gone.wait()
+    marks = [f"host-{boot}-{pid}-0a0a0a0a/p0" for pid in (gone.pid, os.getpid())]
+    sleepers = [
+        subprocess.Popen(["sleep", "60"], env={descendants.CHILD: mark}, start_new_session=True)
+        for mark in (*marks, f"host-otherboot-{gone.pid}-0a0a0a0a/p0", "nonsense")
+    ]
+    try:
+        assert descendants.kill_abandoned(boot) >= 1
+        assert sleepers[0].wait(10) == -signal.SIGKILL
+        assert [sleeper.poll() for sleeper in sleepers[1:]] == [None, None, None]
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
