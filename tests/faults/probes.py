@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lamplighter.connect import connect
-from lamplighter.model.job import Claim, ErrorInfo
+from lamplighter.model.job import ALONE, Claim, ErrorInfo
 from lamplighter.model.lifecycle import Settlement, settle
 from lamplighter.model.outcome import AbandonCause, Abandoned, Failed, Succeeded
 from lamplighter.model.retry import Retry
@@ -61,7 +61,7 @@ class Theatre:
         return job.id
 
     async def claim(self, worker: str) -> Claim:
-        asked = request("default", limit=1, worker=worker)
+        asked = request("default", limit=1, worker=worker, requirements=("", ALONE))
         (claim,) = (await self.engine.jobs.claim(asked)).claims
         return claim
 

@@ -152,7 +152,7 @@ def _capacity(stage: Stage, plan: Plan, kind: str) -> _Capacity:
     driver = stage.driver
     _start(stage, plan, children=1, slots=SLOTS, process_slots=1)
     # Longer than what hangs: while it runs, its process cannot be replaced by killing it.
-    beyond = TIMEOUT + HARD_AFTER + (1 if kind == "stall" else plan.back + 1)
+    beyond = TIMEOUT + HARD_AFTER + (1 if kind == "stall" else CAPACITY_BACK * 1.5 + 1)
     (neighbour,) = stage.submit("quiet", budget=GOOD, ms=int(beyond * 1000))
     wait_until(lambda: bool(stage.started([neighbour])), 20, "the job that does not hang")
     # A loop that stands still starts no second one.
