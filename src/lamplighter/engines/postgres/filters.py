@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from lamplighter.engines.postgres.records import clean
+from lamplighter.port.texts import clean
 from lamplighter.port.values import JobFilter
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lamplighter.engines.postgres import records
 from lamplighter.engines.postgres.call import Call
 from lamplighter.engines.postgres.verbs.changes import ALREADY, DONE, change
+from lamplighter.port import texts
 from lamplighter.port.values import ChangeAnswer, Changed
 
 
@@ -17,6 +18,6 @@ async def cancel(call: Call, ids: Sequence[str], by: str, reason: str) -> list[C
         "cancel",
         ids,
         records.mark_to_text(by, reason),
-        records.clean(reason) or "cancelled",
+        texts.clean(reason) or "cancelled",
         again={DONE: ALREADY, ChangeAnswer.REQUESTED: ALREADY},
     )

@@ -7,8 +7,9 @@ from typing import Any
 
 from lamplighter.engines.postgres import ids
 from lamplighter.engines.postgres.call import Call, Row
-from lamplighter.engines.postgres.records import LEVELS, extras_of
+from lamplighter.engines.postgres.records import LEVELS
 from lamplighter.model.job import NO_EXTRAS, Claim, Delivery, Fence, Job
+from lamplighter.port.texts import extras_of
 from lamplighter.port.values import Claimed, ClaimRequest
 
 _AT_LEAST_ONCE = Delivery.AT_LEAST_ONCE

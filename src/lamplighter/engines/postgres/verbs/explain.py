@@ -6,6 +6,7 @@ from lamplighter.engines.postgres import ids, records
 from lamplighter.engines.postgres.call import Call, Row
 from lamplighter.engines.postgres.verbs.inspect import NOW, clock, worker_of
 from lamplighter.model.job import JobState
+from lamplighter.port import texts
 from lamplighter.port.reasons import Surroundings, reasons
 from lamplighter.port.values import BEHIND_LIMIT, Explanation
 
@@ -34,9 +35,9 @@ def _around(row: Row) -> Surroundings:
     queue_hold, type_hold, tenant_hold, behind, workers = row[_AROUND:]
     return Surroundings(
         now_ms=row[NOW],
-        queue_hold=records.mark_of(queue_hold),
-        type_hold=records.mark_of(type_hold),
-        tenant_hold=records.mark_of(tenant_hold),
+        queue_hold=texts.mark_of(queue_hold),
+        type_hold=texts.mark_of(type_hold),
+        tenant_hold=texts.mark_of(tenant_hold),
         workers=[worker_of(worker, row[NOW]) for worker in workers or ()],
         behind=behind,
     )

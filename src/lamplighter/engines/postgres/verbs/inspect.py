@@ -11,6 +11,7 @@ from lamplighter.engines.postgres import filters, ids, records
 from lamplighter.engines.postgres.call import Call, Row
 from lamplighter.model.job import Attempt, JobRecord, JobState, Level
 from lamplighter.model.journal import Piece
+from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, health
@@ -120,7 +121,7 @@ def _queue(levels: list[Row]) -> QueueInfo:
         ready=min(COUNT_LIMIT, sum(row[5] or 0 for row in levels)),
         scheduled=min(COUNT_LIMIT, sum(row[6] or 0 for row in levels)),
         running=sum(row[7] or 0 for row in levels),
-        held=records.mark_of(hold),
+        held=texts.mark_of(hold),
         max_wait_ms=max_wait,
         oldest_due_ms=now - min(since) if since else None,
         handouts=handouts,
@@ -138,7 +139,7 @@ async def tenants(call: Call) -> list[TenantInfo]:
         TenantInfo(
             name=name,
             weight=weight,
-            held=records.mark_of(hold),
+            held=texts.mark_of(hold),
             waiting=waiting,
             running=running,
         )
@@ -159,7 +160,7 @@ async def types(call: Call) -> list[TypeRow]:
             schema=row[2],
             hash=row[3],
             options=json.loads(row[4]),
-            held=records.mark_of(row[5]),
+            held=texts.mark_of(row[5]),
             live_workers=row[6],
         )
         for row in rows
@@ -204,7 +205,7 @@ async def logs(
     call: Call, job_id: str, tenant: str | None, after: tuple[int, int] | None, limit: int
 ) -> list[LogPiece]:
     """Give pieces of a job's log behind a place."""
-    if tenant is not None and records.clean(tenant) != tenant:
+    if tenant is not None and texts.clean(tenant) != tenant:
         return []
     rows = await call.rows(
         f"SELECT * FROM {call.function('read_logs')}(%s, %s, %s, %s, %s)",
@@ -227,7 +228,7 @@ async def dead_groups(call: Call, which: JobFilter) -> list[DeadGroup]:
             fingerprint=row[0],
             type=row[1],
             queue=row[2],
-            error=records.error_of(row[3]),
+            error=texts.error_of(row[3]),
             reason=row[4] or "",
             count=row[5],
             newest_at_ms=row[6],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from lamplighter.engines.postgres import records
 from lamplighter.engines.postgres.call import Call
+from lamplighter.port import texts
 from lamplighter.port.values import Beat, NewWorker
 
 
@@ -16,14 +16,14 @@ async def join(call: Call, worker: NewWorker) -> Beat:
         f"SELECT {call.function('join')}(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
         (
             worker.id,
-            records.clean(worker.host),
+            texts.clean(worker.host),
             worker.pid,
             json.dumps(worker.queues),
             worker.slots,
             [known.name for known in types],
             [known.hash for known in types],
             [known.queue for known in types],
-            [records.clean(known.schema) for known in types],
+            [texts.clean(known.schema) for known in types],
             [json.dumps(dict(known.options)) for known in types],
         ),
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lamplighter.engines.postgres import arrays, ids, records
+from lamplighter.engines.postgres import arrays, ids
 from lamplighter.engines.postgres.call import Call
 from lamplighter.model.journal import Journal
+from lamplighter.port import texts
 from lamplighter.port.values import Recorded, Recording
 
 _PARAMETERS = ", ".join(["%s"] * 11)
@@ -36,7 +37,7 @@ def journals(given: Sequence[Journal | None]) -> tuple[object, ...]:
         return (None,) * 8
     said = [journal or _SILENCE for journal in given]
     progresses = [
-        None if one.progress is None else records.progress_to_text(one.progress) for one in said
+        None if one.progress is None else texts.progress_to_text(one.progress) for one in said
     ]
     drops = any(one.drop[1] > one.drop[0] for one in said)
     pieces = [(place, piece) for place, one in enumerate(said, 1) for piece in one.pieces]

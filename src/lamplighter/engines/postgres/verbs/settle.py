@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from lamplighter.engines.postgres import arrays, ids, records
+from lamplighter.engines.postgres import arrays, ids
 from lamplighter.engines.postgres.call import Call
 from lamplighter.engines.postgres.verbs.record import journals
 from lamplighter.model.job import JobState
 from lamplighter.model.lifecycle import Next, Settlement
+from lamplighter.port import texts
 from lamplighter.port.values import SettleAnswer, Settled
 
 _SUCCEEDED = JobState.SUCCEEDED
@@ -44,7 +45,7 @@ def _notes(settlements: Sequence[Settlement]) -> list[str | None] | None:
     notes = [one.next.result_note for one in settlements]
     if notes.count(None) == len(notes):
         return None
-    return [note and records.clean(note) for note in notes]
+    return [note and texts.clean(note) for note in notes]
 
 
 def _expired(settlements: Sequence[Settlement]) -> str | None:
@@ -75,11 +76,11 @@ def _next(following: Next) -> dict[str, object]:
     return {
         "state": following.state.value,
         "delay": following.delay_ms,
-        "reason": None if following.reason is None else records.clean(following.reason),
+        "reason": None if following.reason is None else texts.clean(following.reason),
         "attempt": following.attempt,
         "crashes": following.crashes,
         "losses": following.losses,
         "suspect": following.suspect,
-        "error": records.error_to_text(error),
-        "fingerprint": None if error is None else records.clean(error.fingerprint),
+        "error": texts.error_to_text(error),
+        "fingerprint": None if error is None else texts.clean(error.fingerprint),
     }

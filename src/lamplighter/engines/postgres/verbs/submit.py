@@ -8,6 +8,7 @@ from typing import TypeVar
 from lamplighter.engines.postgres import arrays, ids, records
 from lamplighter.engines.postgres.call import Call
 from lamplighter.model.job import NO_EXTRAS, Delivery, NewJob
+from lamplighter.port import texts
 from lamplighter.port.values import SubmitAnswer, Submitted
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ def _options(jobs: Sequence[NewJob]) -> tuple[object, ...]:
     """Give what most submissions do without; a column in which nobody has anything is None."""
     extras = _unless_all(
         None,
-        [None if j.extras is NO_EXTRAS else records.extras_to_text(j.extras) for j in jobs],
+        [None if j.extras is NO_EXTRAS else texts.extras_to_text(j.extras) for j in jobs],
         list,
     )
     deliveries = _unless_all(

@@ -8,6 +8,7 @@ from lamplighter.engines.sqlite import records, turns
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs.changes import Current, each
 from lamplighter.model.job import JobState
+from lamplighter.port import texts
 from lamplighter.port.values import ChangeAnswer, Changed
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def cancel(tx: Transaction, ids: Sequence[str], by: str, reason: str) -> list[Ch
             return ChangeAnswer.CONFLICT
         if job.in_turn:
             left.append((job.lane, job.tenant))
-        tx.run(SQL["end"], tx.now, mark, records.clean(reason) or "cancelled", job.seq)
+        tx.run(SQL["end"], tx.now, mark, texts.clean(reason) or "cancelled", job.seq)
         job.state = JobState.CANCELLED
         return ChangeAnswer.DONE
 

@@ -8,6 +8,7 @@ from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs import inspect
 from lamplighter.model.job import JobState
+from lamplighter.port import texts
 from lamplighter.port.reasons import Surroundings, reasons
 from lamplighter.port.values import BEHIND_LIMIT, Explanation
 
@@ -45,4 +46,4 @@ def _around(tx: Transaction, job: Job, seq: int, lane: int) -> Surroundings:
 
 def _mark(tx: Transaction, table: str, name: str) -> Mark | None:
     row = tx.one(SQL[table], name)
-    return None if row is None else records.mark_of(row[-1])
+    return None if row is None else texts.mark_of(row[-1])

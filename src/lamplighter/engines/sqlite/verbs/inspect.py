@@ -9,6 +9,7 @@ from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model.job import Attempt, JobRecord, JobState, Level
 from lamplighter.model.journal import Piece
+from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, health
@@ -99,7 +100,7 @@ def _queue(tx: Transaction, row: Row, running: int) -> QueueInfo:
         ready=min(ready, COUNT_LIMIT),
         scheduled=min(scheduled, COUNT_LIMIT),
         running=running,
-        held=records.mark_of(row[3]),
+        held=texts.mark_of(row[3]),
         max_wait_ms=row[2],
         oldest_due_ms=oldest,
         handouts=row[1],
@@ -126,7 +127,7 @@ def tenants(tx: Transaction) -> list[TenantInfo]:
             TenantInfo(
                 name=name,
                 weight=weight,
-                held=records.mark_of(hold),
+                held=texts.mark_of(hold),
                 waiting=min(waiting, COUNT_LIMIT),
                 running=running.get(name, 0),
             ),
@@ -143,7 +144,7 @@ def types(tx: Transaction) -> list[TypeRow]:
             schema=row[2],
             hash=row[3],
             options=json.loads(row[4]),
-            held=records.mark_of(row[5]),
+            held=texts.mark_of(row[5]),
             live_workers=row[6],
         )
         for row in tx.all(SQL["types"], tx.now - DEAD_MS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
+from lamplighter.port import texts
 from lamplighter.port.values import Recorded
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def record(tx: Transaction, recordings: Sequence[Recording]) -> list[Recorded]:
 def keep(tx: Transaction, job_id: str, lease: int, journal: Journal) -> None:
     """Write the journal of an attempt whose fence was found to hold."""
     if journal.progress is not None:
-        tx.run(SQL["progress"], job_id, lease, records.progress_to_text(journal.progress))
+        tx.run(SQL["progress"], job_id, lease, texts.progress_to_text(journal.progress))
     if journal.pieces:
         pieces = [(job_id, lease, piece.number, piece.data) for piece in journal.pieces]
         tx.many(SQL["piece"], pieces)

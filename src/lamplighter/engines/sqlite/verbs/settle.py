@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records, turns
+from lamplighter.engines.sqlite import turns
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs import record
 from lamplighter.model.job import JobState, base_requirement, requirement_of
+from lamplighter.port import texts
 from lamplighter.port.values import SettleAnswer, Settled
 
 if TYPE_CHECKING:
@@ -80,11 +81,11 @@ class _Pages:
         seq, fence, now = row[1], settlement.fence, self._tx.now
         guard = (seq, fence.lease, fence.nonce)
         if following.state is JobState.SUCCEEDED:
-            note = following.result_note and records.clean(following.result_note)
+            note = following.result_note and texts.clean(following.result_note)
             self._succeeded.append((now, following.result, note, *guard))
             return
-        error = records.error_to_text(following.error)
-        fingerprint = following.error and records.clean(following.error.fingerprint)
+        error = texts.error_to_text(following.error)
+        fingerprint = following.error and texts.clean(following.error.fingerprint)
         counters = (
             following.attempt,
             following.crashes,
@@ -100,7 +101,7 @@ class _Pages:
             if not row[9]:
                 self._places.append((lane, row[8], due, seq))
         else:
-            reason = None if following.reason is None else records.clean(following.reason)
+            reason = None if following.reason is None else texts.clean(following.reason)
             self._ended.append((following.state.value, now, reason, *counters, *guard))
         if settlement.history or following.state is not JobState.WAITING:
             self._history.append(_attempt(settlement, row, following, error, now))

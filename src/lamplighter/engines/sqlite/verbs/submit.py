@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lamplighter.engines.sqlite import records, turns
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model.job import Delivery
+from lamplighter.port import texts
 from lamplighter.port.values import SubmitAnswer, Submitted
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _rows(tx: Transaction, jobs: Sequence[NewJob]) -> list[Row]:
                 due,
                 now,
                 job.args,
-                records.extras_to_text(job.extras),
+                texts.extras_to_text(job.extras),
                 job.delivery.value if job.delivery is Delivery.AT_MOST_ONCE else None,
                 job.cost,
                 len(job.args),

@@ -1,0 +1,114 @@
+"""Values as text, as every engine keeps them in its columns: JSON that any content survives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lamplighter.model.job import NO_EXTRAS, ErrorInfo, Extras, Mark
+from lamplighter.model.journal import Progress
+from lamplighter.model.retry import Retry
+
+
+def clean(text: str) -> str:
+    """Make any text storable: lone surrogates are replaced, NULs dropped."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
+
+
+def extras_to_text(extras: Extras) -> str | None:
+    """Give the stored form, or None when there is nothing to store."""
+    if extras is NO_EXTRAS:
+        return None
+    values: dict[str, Any] = {}
+    if extras.retry is not None:
+        values["retry"] = extras.retry.to_json()
+    if extras.timeout is not None:
+        values["timeout"] = extras.timeout
+    if extras.tags:
+        values["tags"] = extras.tags
+    if extras.metadata:
+        values["metadata"] = dict(extras.metadata)
+    if extras.secrets:
+        values["secrets"] = extras.secrets
+    return json.dumps(values) if values else None
+
+
+def extras_of(text: str | None) -> Extras:
+    """Read the stored form. What cannot be read counts as not given.
+
+    One such row must not keep a claim or a rescue from all the others.
+    """
+    if text is None:
+        return NO_EXTRAS
+    try:
+        values = json.loads(text)
+        return Extras(
+            retry=Retry.from_json(values["retry"]) if "retry" in values else None,
+            timeout=values.get("timeout"),
+            tags=tuple(values.get("tags", ())),
+            metadata=values.get("metadata", {}),
+            secrets=tuple(values.get("secrets", ())),
+        )
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return NO_EXTRAS
+
+
+def mark_of(text: str | None) -> Mark | None:
+    """Read who did something, why and when."""
+    if text is None:
+        return None
+    try:
+        values = json.loads(text)
+        return Mark(by=values["by"], reason=values["reason"], at_ms=values["at"])
+    except (ValueError, TypeError, KeyError):
+        return Mark(by="unknown", reason=text, at_ms=0)
+
+
+def error_to_text(error: ErrorInfo | None) -> str | None:
+    """Write an error; any content can be stored."""
+    if error is None:
+        return None
+    return json.dumps(
+        {
+            "type": clean(error.type),
+            "message": clean(error.message),
+            "traceback": clean(error.traceback),
+            "fingerprint": clean(error.fingerprint),
+            "kinds": [clean(kind) for kind in error.kinds],
+        },
+    )
+
+
+def error_of(text: str | None) -> ErrorInfo | None:
+    """Read an error."""
+    if text is None:
+        return None
+    try:
+        values = json.loads(text)
+        return ErrorInfo(
+            type=values["type"],
+            message=values["message"],
+            traceback=values.get("traceback", ""),
+            fingerprint=values.get("fingerprint", ""),
+            kinds=tuple(values.get("kinds", ())),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ErrorInfo(type="Unreadable", message=text)
+
+
+def progress_to_text(progress: Progress) -> str:
+    """Write how far an attempt has come."""
+    return json.dumps([progress.done, progress.total, clean(progress.note)])
+
+
+def progress_of(text: str | None) -> Progress | None:
+    """Read how far an attempt has come; what cannot be read says nothing."""
+    if text is None:
+        return None
+    try:
+        done, total, note = json.loads(text)
+    except (ValueError, TypeError):
+        return None
+    return Progress(done=done, total=total, note=note)
