@@ -14,6 +14,11 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from benchmarks import cpu
+from benchmarks.errors import BenchmarkError
+from tests.faults.processes import tree_of
+from tests.servers.postgres import Server, newest_server, start
+
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 
 
@@ -68,7 +73,45 @@ class SqliteStore:
             connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
 
 
-ENGINES: Mapping[str, Callable[[Path], Store]] = {"sqlite": SqliteStore}
+class PostgresStore:
+    """A server of its own with the defaults of PostgreSQL: a commit is on the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._open = contextlib.ExitStack()
+        self.server: Server = self._open.enter_context(
+            # The small cache that tests are content with is not the default.
+            start(newest_server(), folder, settings={"shared_buffers": "128MB"})
+        )
+        self.url = self.server.url()
+
+    def server_cpu_ns(self) -> int:
+        """Of all its processes, those that have ended included."""
+        first = self.server.pid
+        spent = cpu.process_ns(first) + cpu.waited_ns(first)
+        for process in tree_of(first):
+            with contextlib.suppress(BenchmarkError):
+                spent += cpu.process_ns(process.pid)
+        return spent
+
+    def bytes_used(self) -> int:
+        return self._number("SELECT pg_database_size(current_database())")
+
+    def rest(self) -> None:
+        """Do what autovacuum would begin to do within the next minute."""
+        with self.server.connect() as connection:
+            connection.execute("VACUUM (ANALYZE)")
+
+    def close(self) -> None:
+        self._open.close()
+
+    def _number(self, query: str) -> int:
+        with self.server.connect() as connection:
+            row = connection.execute(query).fetchone()
+        return row[0] if row else 0
+
+
+ENGINES: Mapping[str, Callable[[Path], Store]] = {"postgres": PostgresStore, "sqlite": SqliteStore}
 
 
 @contextlib.contextmanager
