@@ -8,7 +8,14 @@
 -- turn     one row per (lane, tenant) with waiting jobs; (due, seq) is a floor: no job of the turn
 --          waits before it, unless an arrival says so.
 -- share    a tenant's virtual time per band; a row at or below the band's clock says nothing.
--- band     a (queue, level) with its clock.   lane  (queue, level, type, requirement), interned.
+-- pulse    a band's clock, and the snapshot of the last look at its arrivals.
+-- edge     of a lane: nobody stands in line before `time`; the first of its turns that are awake is
+--          due at `due`, the first that sleeps at `asleep`.
+-- handed   how many jobs of a queue were ever handed out.
+-- band     a (queue, level).   lane  (queue, level, type, requirement), interned.
+--
+-- Claims write turn, share, pulse, edge, handed and arrival all the time, so that a snapshot held
+-- open anywhere fills them with dead rows. Their indexes meet the living first: see sql/turns.sql.
 --
 -- Waiting jobs are changed only under the advisory lock of their queue; adding one needs none.
 -- Names are compared by their bytes: COLLATE "C" everywhere.
@@ -21,7 +28,6 @@ INSERT INTO meta (name, value) VALUES ('settings', 1);
 
 CREATE TABLE queue (
     name text COLLATE "C" PRIMARY KEY,
-    handouts bigint NOT NULL DEFAULT 0,
     max_wait bigint NOT NULL DEFAULT 60000,
     hold text
 );
@@ -30,9 +36,8 @@ CREATE TABLE band (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue text COLLATE "C" NOT NULL,
     level smallint NOT NULL,
-    clock bigint NOT NULL DEFAULT 0,
     UNIQUE (queue, level)
-) WITH (fillfactor = 50);
+);
 
 CREATE TABLE lane (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -55,22 +60,49 @@ CREATE TABLE type_setting (
     hold text
 );
 
+CREATE SEQUENCE turn_version;
+
+CREATE TABLE handed (
+    queue text COLLATE "C" NOT NULL,
+    handouts bigint NOT NULL
+);
+CREATE INDEX handed_newest ON handed (queue, handouts DESC);
+
+CREATE TABLE pulse (
+    band integer NOT NULL,
+    version bigint NOT NULL,
+    clock bigint NOT NULL,
+    seen pg_snapshot
+);
+CREATE INDEX pulse_newest ON pulse (band, version DESC);
+
+CREATE TABLE edge (
+    lane integer NOT NULL,
+    version bigint NOT NULL,
+    time bigint NOT NULL,
+    due bigint NOT NULL,          -- 2^63 - 1: nobody is awake
+    asleep bigint NOT NULL        -- 2^63 - 1: nobody sleeps
+);
+CREATE INDEX edge_newest ON edge (lane, version DESC);
+
 CREATE TABLE share (
     band integer NOT NULL,
     tenant text COLLATE "C" NOT NULL,
-    time bigint NOT NULL,
-    PRIMARY KEY (band, tenant)
-) WITH (fillfactor = 70);
+    time bigint NOT NULL          -- only grows
+);
+CREATE INDEX share_newest ON share (band, tenant, time DESC);
 
 CREATE TABLE turn (
     lane integer NOT NULL,
     tenant text COLLATE "C" NOT NULL,
+    version bigint NOT NULL,
     awake smallint NOT NULL,      -- 1 stands in line · 0 sleeps until `due` · 2 its tenant is held
+                                  -- 3 has no jobs
     time bigint NOT NULL,         -- place in line while awake; may be behind the tenant's share
     due bigint NOT NULL,          -- no job of the turn waits before (due, seq)
-    seq bigint NOT NULL,
-    PRIMARY KEY (lane, tenant)
-) WITH (fillfactor = 50);
+    seq bigint NOT NULL
+);
+CREATE INDEX turn_newest ON turn (tenant, lane, version DESC);
 CREATE INDEX turn_in_line ON turn (lane, time, tenant) WHERE awake = 1;
 CREATE INDEX turn_longest ON turn (lane, due, seq) WHERE awake = 1;
 CREATE INDEX turn_asleep ON turn (lane, due, seq) WHERE awake = 0;
@@ -79,9 +111,10 @@ CREATE TABLE arrival (
     lane integer NOT NULL,
     tenant text COLLATE "C" NOT NULL,
     due bigint NOT NULL,          -- of the first of them
-    seq bigint NOT NULL
+    seq bigint NOT NULL,
+    xact xid8 NOT NULL DEFAULT pg_current_xact_id()
 );
-CREATE INDEX arrival_lane ON arrival (lane);
+CREATE INDEX arrival_new ON arrival (lane, xact);
 
 CREATE SEQUENCE job_seq CACHE 1;
 
@@ -254,3 +287,11 @@ ALTER TABLE arrival SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_t
                          autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE share SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
                        autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE pulse SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+                       autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE edge SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+                      autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE handed SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+                        autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE request SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
+                         autovacuum_vacuum_cost_delay = 0);

@@ -1,162 +1,88 @@
 -- claim: hand out due jobs, fairly, in the order of model/stride.py.
 -- Lock: the asked queues, ascending, before anything is read. Guard: state = 'waiting' under it.
+-- Index: turn_in_line, job_waiting; job by its place, which nobody changes under the lock.
+-- Functions without settings of their own are called only by those that have them.
 --
--- Inside a (queue, level) the order can be written as a set. A tenant's turns there share one
--- virtual time, and no awake turn stands beyond max(that time, clock). So of a tenant that is first
--- at place p the next hand-outs stand at
---     p,  max(p, clock) + step 1,  max(p, clock) + step 1 + step 2, …
--- and from the second on its lanes follow each other by (due, seq). All tenants' places, sorted by
--- (place, tenant), are the line.
-
--- take_in_line: hand out up to `room_` jobs of one band, asked lanes only, that are next in line.
-CREATE OR REPLACE FUNCTION take_in_line(
-    band_ integer, lanes_ integer[], now_ bigint, room_ integer, bytes_ bigint,
-    first_ bigint, nonce_ text, worker_ text, lease_ms_ bigint, quiet_ integer
-) RETURNS SETOF job
+-- in   queues_, quotas_       in the order of preference, and how much of each at first
+--      types_, requirements_  what the worker can run
+--      limit_, max_bytes_     how much there is room for; one job goes whatever its size
+-- out  the first row has no job: when to come again, and the names of the lanes, as JSON;
+--      then the jobs, those of a queue in the order of their hand-outs
+CREATE OR REPLACE FUNCTION claim(
+    nonce_ text, worker_ text, queues_ text[], quotas_ integer[], types_ text[],
+    requirements_ text[], limit_ integer, lease_ms_ bigint, max_bytes_ bigint
+) RETURNS TABLE (
+    poll_after bigint, lanes text, id bytea, lane integer, tenant text, due bigint,
+    created bigint, args bytea, extras text, delivery text, cost integer, schedule text,
+    generation integer, lease integer, attempt integer, crashes integer, losses integer,
+    suspect boolean, handout bigint
+)
 LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+#variable_conflict use_column
 DECLARE
-    clock_ bigint;
-    last_ bigint;
-    horizon_ bigint;
-    tenants_ text[];
-    places_ bigint[];
-    weights_ integer[];
-    lanes_of_ integer[];
-    dues_ bigint[];
-    seqs_ bigint[];
-    more_ boolean;
-    ids_ uuid[];
-    numbers_ bigint[];
-    taken_lanes_ integer[];
-    taken_tenants_ text[];
-    times_ bigint[];
+    now_ bigint;
+    room_ integer := limit_;
+    bytes_ bigint := max_bytes_;
+    quota_ integer;
+    polls_ bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(queues_)]);
+    seen_ boolean[] := array_fill(false, ARRAY[cardinality(queues_)]);
+    some_ record;
+    jobs_ tid[] := '{}';
+    numbers_ bigint[] := '{}';
+    lanes_ integer[] := '{}';
+    once_ boolean := false;
+    capped_ boolean := false;
 BEGIN
-    SELECT band.clock INTO clock_ FROM band WHERE band.id = band_;
-    -- Another lane may have moved a tenant on since its turn here woke.
-    FOR _ IN 1..8 LOOP
-        UPDATE turn
-        SET time = behind.time
-        FROM (
-            SELECT t.lane, t.tenant, share.time
-            FROM unnest(lanes_) AS l(lane)
-            CROSS JOIN LATERAL (
-                SELECT turn.lane, turn.tenant, turn.time
-                FROM turn
-                WHERE turn.lane = l.lane AND turn.awake = 1
-                ORDER BY turn.time, turn.tenant
-                LIMIT room_
-            ) AS t
-            JOIN share ON share.band = band_ AND share.tenant = t.tenant AND share.time > t.time
-        ) AS behind
-        WHERE turn.lane = behind.lane AND turn.tenant = behind.tenant;
-        EXIT WHEN NOT FOUND;
+    PERFORM lock_queues(queues_);
+    now_ := now_ms();
+    IF EXISTS (SELECT FROM request WHERE request.nonce = nonce_) THEN
+        -- A lost reply: what still runs under this very claim, and nothing new.
+        RETURN QUERY SELECT * FROM claimed_by(nonce_);
+        RETURN;
+    END IF;
+    FOR pass_ IN 1..2 LOOP
+        EXIT WHEN pass_ = 2 AND NOT capped_;
+        FOR place_ IN 1..cardinality(queues_) LOOP
+            EXIT WHEN room_ <= 0 OR (bytes_ <= 0 AND cardinality(jobs_) > 0);
+            quota_ := CASE WHEN pass_ = 1 THEN least(quotas_[place_], room_) ELSE room_ END;
+            IF quota_ <= 0 THEN
+                capped_ := true;
+                CONTINUE;
+            END IF;
+            some_ := take_from_queue(queues_[place_], types_, requirements_, now_, quota_, bytes_);
+            polls_[place_] := some_.poll_;
+            seen_[place_] := true;
+            IF some_.jobs_ IS NOT NULL THEN
+                jobs_ := jobs_ || some_.jobs_;
+                numbers_ := numbers_ || some_.numbers_;
+                lanes_ := lanes_ || some_.from_;
+                once_ := once_ OR some_.once_;
+                bytes_ := bytes_ - some_.size_;
+                room_ := room_ - cardinality(some_.jobs_);
+            END IF;
+            -- Only a queue that its quota stopped can have more for the second pass.
+            capped_ := capped_ OR (pass_ = 1 AND cardinality(some_.jobs_) = quota_);
+        END LOOP;
     END LOOP;
-    -- The tenants that stand first, each with its first turn.
-    SELECT array_agg(f.tenant), array_agg(f.time), array_agg(f.weight), array_agg(f.lane),
-           array_agg(f.due), array_agg(f.seq), max(f.time), count(*) >= room_
-    INTO tenants_, places_, weights_, lanes_of_, dues_, seqs_, horizon_, more_
-    FROM (
-        SELECT g.tenant, g.time, g.lane, g.due, g.seq, coalesce(tenant.weight, 1) AS weight
-        FROM (
-            SELECT DISTINCT ON (t.tenant) t.tenant, t.time, t.lane, t.due, t.seq
-            FROM unnest(lanes_) AS l(lane)
-            CROSS JOIN LATERAL (
-                SELECT turn.lane, turn.tenant, turn.time, turn.due, turn.seq
-                FROM turn
-                WHERE turn.lane = l.lane AND turn.awake = 1
-                ORDER BY turn.time, turn.tenant
-                LIMIT room_
-            ) AS t
-            ORDER BY t.tenant, t.time, t.due, t.seq
-        ) AS g
-        LEFT JOIN tenant ON tenant.name = g.tenant
-        ORDER BY g.time, g.tenant
-        LIMIT room_
-    ) AS f;
-    IF tenants_ IS NULL THEN
+    FOR place_ IN 1..cardinality(queues_) LOOP
+        IF NOT seen_[place_] THEN
+            polls_[place_] := peek(queues_[place_], types_, requirements_, now_);
+        END IF;
+        poll_after := least(poll_after, polls_[place_]);
+    END LOOP;
+    IF NOT once_ THEN
+        -- A claim that the server forgets is claimed again, which is right: its nonce is unknown.
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    IF cardinality(jobs_) = 0 THEN
+        RETURN NEXT;
         RETURN;
     END IF;
-    IF NOT more_ THEN
-        horizon_ := NULL;
-    END IF;
-    -- Their due jobs with the places at which they would be handed out; the first `room_` win.
-    WITH standing AS (
-        SELECT s.tenant COLLATE "C" AS tenant, s.place, s.weight, s.lane, s.due, s.seq,
-               CASE WHEN horizon_ IS NULL THEN room_ ELSE least(room_,
-                   2 + greatest(0, horizon_ - greatest(s.place, clock_))
-                       / greatest(1, 1000000 / s.weight)) END AS most
-        FROM unnest(tenants_, places_, weights_, lanes_of_, dues_, seqs_)
-             AS s(tenant, place, weight, lane, due, seq)
-    ), waiting AS (
-        SELECT standing.tenant, standing.place, standing.weight, w.id, w.lane, w.due, w.seq,
-               w.cost, w.size,
-               row_number() OVER (
-                   PARTITION BY standing.tenant
-                   ORDER BY (w.lane = standing.lane AND w.due = standing.due
-                             AND w.seq = standing.seq) DESC, w.due, w.seq
-               ) AS nth
-        FROM standing
-        CROSS JOIN unnest(lanes_) AS l(lane)
-        JOIN turn ON turn.lane = l.lane AND turn.tenant = standing.tenant AND turn.awake = 1
-        CROSS JOIN LATERAL (
-            SELECT job.id, job.lane, job.due, job.seq, job.cost, job.size
-            FROM job
-            WHERE job.lane = turn.lane
-              AND job.tenant = turn.tenant
-              AND job.state = 'waiting'
-              AND job.hold IS NULL
-              AND (job.due, job.seq) >= (turn.due, turn.seq)
-              AND job.due <= now_
-            ORDER BY job.due, job.seq
-            LIMIT standing.most
-        ) AS w
-    ), placed AS (
-        SELECT waiting.tenant, waiting.id, waiting.lane, waiting.due, waiting.seq, waiting.size,
-               CASE WHEN waiting.nth = 1 THEN waiting.place ELSE
-                   greatest(waiting.place, clock_)
-                   + (sum(1000000::bigint * waiting.cost / waiting.weight) OVER earlier)::bigint
-               END AS place,
-               greatest(waiting.place, clock_)
-               + (sum(1000000::bigint * waiting.cost / waiting.weight) OVER upto)::bigint AS after
-        FROM waiting
-        WINDOW earlier AS (PARTITION BY waiting.tenant ORDER BY waiting.nth
-                           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
-               upto AS (PARTITION BY waiting.tenant ORDER BY waiting.nth)
-    ), line AS (
-        SELECT placed.*,
-               row_number() OVER (ORDER BY placed.place, placed.tenant) AS number,
-               coalesce(sum(placed.size) OVER (
-                   ORDER BY placed.place, placed.tenant
-                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
-        FROM placed
-    ), taken AS (
-        SELECT line.* FROM line
-        WHERE line.number <= room_ AND (line.number = 1 OR line.before < bytes_)
-    )
-    SELECT array_agg(taken.id ORDER BY taken.number),
-           array_agg(first_ + taken.number ORDER BY taken.number),
-           array_agg(taken.lane ORDER BY taken.number),
-           array_agg(taken.tenant ORDER BY taken.number),
-           array_agg(taken.after ORDER BY taken.number),
-           max(taken.place) FILTER (WHERE quiet_ = 0 OR (first_ + taken.number) % 10 <> 0)
-    INTO ids_, numbers_, taken_lanes_, taken_tenants_, times_, last_
-    FROM taken;
-    IF ids_ IS NULL THEN
-        -- Heads that are not due, or jobs that are gone: whoever stands here does so in vain.
-        PERFORM recount(
-            (SELECT array_agg(turn.lane) FROM turn
-             WHERE turn.lane = ANY (lanes_) AND turn.tenant = ANY (tenants_) AND turn.awake = 1),
-            (SELECT array_agg(turn.tenant) FROM turn
-             WHERE turn.lane = ANY (lanes_) AND turn.tenant = ANY (tenants_) AND turn.awake = 1));
-        RETURN;
-    END IF;
-    UPDATE band SET clock = greatest(clock_, last_) WHERE band.id = band_ AND last_ > clock_;
-    INSERT INTO share (band, tenant, time)
-    SELECT band_, t.tenant, max(t.time)
-    FROM unnest(taken_tenants_, times_) AS t(tenant, time)
-    GROUP BY t.tenant
-    ON CONFLICT (band, tenant) DO UPDATE SET time = excluded.time;
+    INSERT INTO request (nonce, at) VALUES (nonce_, now_) ON CONFLICT DO NOTHING;
+    lanes := names_of(lanes_);
+    RETURN NEXT;
     RETURN QUERY
         UPDATE job
         SET state = 'running',
@@ -167,335 +93,373 @@ BEGIN
             claimed = now_,
             expires = now_ + lease_ms_,
             lease_ms = lease_ms_
-        FROM unnest(ids_, numbers_) AS t(id, number)
-        WHERE job.id = t.id
-        RETURNING job.*;
-    PERFORM move_on(band_, taken_lanes_, taken_tenants_, now_);
+        FROM unnest(jobs_, numbers_) AS t(place, number)
+        WHERE job.ctid = t.place
+        RETURNING NULL::bigint, NULL::text, uuid_send(job.id), job.lane, job.tenant, job.due,
+                  job.created, job.args, job.extras, job.delivery, job.cost, job.schedule,
+                  job.generation, job.lease, job.attempt, job.crashes, job.losses, job.suspect,
+                  job.handout;
 END
 $$;
 
--- move_on: give turns that jobs were taken from their new heads and places. Lock: the queue.
-CREATE OR REPLACE FUNCTION move_on(
-    band_ integer, lanes_ integer[], tenants_ text[], now_ bigint
-) RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-BEGIN
-    WITH touched AS (
-        SELECT DISTINCT t.lane, t.tenant COLLATE "C" AS tenant
-        FROM unnest(lanes_, tenants_) AS t(lane, tenant)
-    ), heads AS (
-        SELECT touched.lane, touched.tenant, share.time, head.due, head.seq
-        FROM touched
-        JOIN turn ON turn.lane = touched.lane AND turn.tenant = touched.tenant
-        JOIN share ON share.band = band_ AND share.tenant = touched.tenant
-        LEFT JOIN LATERAL (
-            SELECT job.due, job.seq
-            FROM job
-            WHERE job.lane = touched.lane
-              AND job.tenant = touched.tenant
-              AND job.state = 'waiting'
-              AND job.hold IS NULL
-              AND (job.due, job.seq) >= (turn.due, turn.seq)
-            ORDER BY job.due, job.seq
-            LIMIT 1
-        ) AS head ON true
-    ), gone AS (
-        DELETE FROM turn
-        USING heads
-        WHERE turn.lane = heads.lane AND turn.tenant = heads.tenant AND heads.seq IS NULL
-    )
-    UPDATE turn
-    SET due = heads.due,
-        seq = heads.seq,
-        time = heads.time,
-        awake = CASE WHEN heads.due <= now_ THEN 1 ELSE 0 END
-    FROM heads
-    WHERE turn.lane = heads.lane AND turn.tenant = heads.tenant AND heads.seq IS NOT NULL;
-END
-$$;
-
--- take_longest: hand out the job that has been due longest, if since before `before_`.
--- Charged like any other, but it leaves the clock alone.
-CREATE OR REPLACE FUNCTION take_longest(
-    lanes_ integer[], now_ bigint, before_ bigint, number_ bigint,
-    nonce_ text, worker_ text, lease_ms_ bigint
-) RETURNS SETOF job
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-DECLARE
-    found_ record;
-BEGIN
-    SELECT t.lane, t.tenant, lane.band, j.id, j.cost, band.clock,
-           coalesce(share.time, 0) AS time, coalesce(tenant.weight, 1) AS weight
-    INTO found_
-    FROM unnest(lanes_) AS l(lane)
-    CROSS JOIN LATERAL (
-        SELECT turn.lane, turn.tenant, turn.due, turn.seq
-        FROM turn
-        WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.due < before_
-        ORDER BY turn.due, turn.seq
-        LIMIT 1
-    ) AS t
-    JOIN lane ON lane.id = t.lane
-    JOIN band ON band.id = lane.band
-    CROSS JOIN LATERAL (
-        SELECT job.id, job.cost
-        FROM job
-        WHERE job.lane = t.lane
-          AND job.tenant = t.tenant
-          AND job.state = 'waiting'
-          AND job.hold IS NULL
-          AND (job.due, job.seq) >= (t.due, t.seq)
-          AND job.due <= now_
-        ORDER BY job.due, job.seq
-        LIMIT 1
-    ) AS j
-    LEFT JOIN share ON share.band = lane.band AND share.tenant = t.tenant
-    LEFT JOIN tenant ON tenant.name = t.tenant
-    ORDER BY t.due, t.seq
-    LIMIT 1;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    INSERT INTO share (band, tenant, time)
-    VALUES (found_.band, found_.tenant, greatest(found_.time, found_.clock)
-                                        + 1000000::bigint * found_.cost / found_.weight)
-    ON CONFLICT (band, tenant) DO UPDATE SET time = excluded.time;
-    RETURN QUERY
-        UPDATE job
-        SET state = 'running',
-            lease = job.lease + 1,
-            nonce = nonce_,
-            worker = worker_,
-            handout = number_,
-            claimed = now_,
-            expires = now_ + lease_ms_,
-            lease_ms = lease_ms_
-        WHERE job.id = found_.id
-        RETURNING job.*;
-    PERFORM move_on(found_.band, ARRAY[found_.lane], ARRAY[found_.tenant], now_);
-END
-$$;
-
--- claim: see above. The first row has no job: it tells when to come again, and names the lanes.
-CREATE OR REPLACE FUNCTION claim(
-    nonce_ text, worker_ text, queues_ text[], quotas_ integer[], types_ text[],
-    requirements_ text[], limit_ integer, lease_ms_ bigint, max_bytes_ bigint
-) RETURNS TABLE (
-    poll_after bigint, lanes text, seq bigint, id bytea, lane integer, tenant text, due bigint,
+-- claimed_by: what runs under a claim, in the form of its answer. Index: job_running, all of it.
+CREATE OR REPLACE FUNCTION claimed_by(nonce_ text)
+RETURNS TABLE (
+    poll_after bigint, lanes text, id bytea, lane integer, tenant text, due bigint,
     created bigint, args bytea, extras text, delivery text, cost integer, schedule text,
     generation integer, lease integer, attempt integer, crashes integer, losses integer,
     suspect boolean, handout bigint
 )
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-    now_ bigint;
-    room_ integer := limit_;
-    bytes_ bigint := max_bytes_;
-    queue_ text;
-    quota_ integer;
-    pass_ integer;
-    place_ integer;
-    taken_ job[] := '{}';
-    some_ job[];
-    durable_ boolean;
-    capped_ boolean := false;
-    repeated_ boolean;
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 BEGIN
-    PERFORM lock_queues(queues_);
-    now_ := now_ms();
-    repeated_ := EXISTS (SELECT FROM request WHERE request.nonce = nonce_);
-    IF repeated_ THEN
-        -- A lost reply: what still runs under this very claim, and nothing new.
-        SELECT coalesce(array_agg(job), '{}') INTO taken_
-        FROM job WHERE job.state = 'running' AND job.nonce = nonce_;
-    ELSE
-        FOR pass_ IN 1..2 LOOP
-            EXIT WHEN pass_ = 2 AND NOT capped_;
-            FOR place_ IN 1..cardinality(queues_) LOOP
-                EXIT WHEN room_ <= 0 OR (bytes_ <= 0 AND cardinality(taken_) > 0);
-                queue_ := queues_[place_];
-                quota_ := CASE WHEN pass_ = 1 THEN least(quotas_[place_], room_) ELSE room_ END;
-                IF quota_ <= 0 THEN
-                    capped_ := true;
-                    CONTINUE;
-                END IF;
-                some_ := take_from_queue(queue_, types_, requirements_, now_, quota_, bytes_,
-                                         nonce_, worker_, lease_ms_);
-                IF cardinality(some_) > 0 THEN
-                    taken_ := taken_ || some_;
-                    room_ := room_ - cardinality(some_);
-                    bytes_ := bytes_ - (SELECT sum(t.size) FROM unnest(some_) AS t);
-                END IF;
-                -- Only a queue that its quota stopped can have more for the second pass.
-                capped_ := capped_ OR (pass_ = 1 AND cardinality(some_) = quota_);
-            END LOOP;
-        END LOOP;
-        IF cardinality(taken_) > 0 THEN
-            INSERT INTO request (nonce, at) VALUES (nonce_, now_) ON CONFLICT DO NOTHING;
-        END IF;
-    END IF;
-    durable_ := EXISTS (SELECT FROM unnest(taken_) AS t WHERE t.delivery = 'at_most_once');
-    IF NOT durable_ THEN
-        -- A claim that the server forgets is claimed again, which is right: its nonce is unknown.
-        PERFORM set_config('synchronous_commit', 'off', true);
-    END IF;
-    poll_after := CASE WHEN repeated_ THEN 0
-        ELSE poll_after(queues_, types_, requirements_, now_) END;
-    lanes := (SELECT json_object_agg(l.id, json_build_array(l.queue, l.level, l.type))::text
-              FROM lane AS l
-              WHERE l.id IN (SELECT t.lane FROM unnest(taken_) AS t));
+    poll_after := 0;
+    lanes := names_of(ARRAY(
+        SELECT job.lane FROM job WHERE job.state = 'running' AND job.nonce = nonce_));
     RETURN NEXT;
-    poll_after := NULL;
-    lanes := NULL;
     RETURN QUERY
-        SELECT NULL::bigint, NULL::text, t.seq, uuid_send(t.id), t.lane, t.tenant, t.due, t.created, t.args,
-               t.extras, t.delivery, t.cost, t.schedule, t.generation, t.lease, t.attempt,
-               t.crashes, t.losses, t.suspect, t.handout
-        FROM unnest(taken_) AS t
-        JOIN lane ON lane.id = t.lane
-        ORDER BY array_position(queues_, lane.queue), t.handout;
+        SELECT NULL::bigint, NULL::text, uuid_send(job.id), job.lane, job.tenant, job.due,
+               job.created, job.args, job.extras, job.delivery, job.cost, job.schedule,
+               job.generation, job.lease, job.attempt, job.crashes, job.losses, job.suspect,
+               job.handout
+        FROM job
+        WHERE job.state = 'running' AND job.nonce = nonce_;
 END
 $$;
 
--- asked_lanes: the lanes of a queue that a request may take from, with their bands.
-CREATE OR REPLACE FUNCTION asked_lanes(queue_ text, types_ text[], requirements_ text[])
-RETURNS TABLE (band integer, level smallint, asked integer[], all_lanes integer[])
-LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-    SELECT lane.band,
-           lane.level,
-           array_agg(lane.id) FILTER (
-               WHERE lane.type = ANY (types_)
-                 AND lane.requirement = ANY (requirements_)
-                 AND type_setting.hold IS NULL
-           ),
-           array_agg(lane.id)
-    FROM lane
-    LEFT JOIN type_setting ON type_setting.name = lane.type
-    WHERE lane.queue = queue_
-      AND NOT EXISTS (SELECT FROM queue WHERE queue.name = queue_ AND queue.hold IS NOT NULL)
-    GROUP BY lane.band, lane.level
-    HAVING bool_or(lane.type = ANY (types_) AND lane.requirement = ANY (requirements_)
-                   AND type_setting.hold IS NULL)
-    ORDER BY lane.level
+-- names_of: what lanes are called, as JSON: their number → queue, level, type.
+CREATE OR REPLACE FUNCTION names_of(lanes_ integer[]) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (
+        SELECT json_object_agg(lane.id, json_build_array(lane.queue, lane.level, lane.type))::text
+        FROM lane
+        WHERE lane.id = ANY (lanes_));
+END
 $$;
 
--- take_from_queue: hand out up to `room_` jobs of one queue, highest level first.
+-- bands_of: the bands of a queue that a request may take from, highest level first, each with all
+-- its lanes: whether they are asked for, and their edges. Without one, nothing is known.
+CREATE OR REPLACE FUNCTION bands_of(queue_ text, types_ text[], requirements_ text[])
+RETURNS TABLE (
+    band integer, lanes integer[], asked boolean[], edges tid[], times bigint[], dues bigint[],
+    asleeps bigint[], soonest bigint
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        SELECT lane.band, array_agg(lane.id), array_agg(may.ask), array_agg(e.place),
+               array_agg(coalesce(e.time, 0)), array_agg(coalesce(e.due, 0)),
+               array_agg(coalesce(e.asleep, 0)), min(coalesce(e.asleep, 0))
+        FROM lane
+        CROSS JOIN LATERAL (
+            SELECT lane.type = ANY (types_)
+                   AND lane.requirement = ANY (requirements_)
+                   AND (SELECT type_setting.hold FROM type_setting
+                        WHERE type_setting.name = lane.type) IS NULL AS ask
+        ) AS may
+        LEFT JOIN LATERAL (
+            SELECT edge.ctid AS place, edge.time, edge.due, edge.asleep
+            FROM edge
+            WHERE edge.lane = lane.id
+            ORDER BY edge.version DESC
+            LIMIT 1
+        ) AS e ON true
+        WHERE lane.queue = queue_
+        GROUP BY lane.band, lane.level
+        HAVING bool_or(may.ask)
+        ORDER BY lane.level;
+END
+$$;
+
+-- take_from_queue: choose up to `room_` jobs of one queue, highest level first.
+-- out  jobs_, numbers_, from_  the jobs, their hand-out numbers and their lanes; NULL for none
+--      size_, once_            bytes of their arguments; whether one of them may start only once
+--      poll_                   milliseconds until more falls due; 0: now, NULL: nothing waits
 CREATE OR REPLACE FUNCTION take_from_queue(
     queue_ text, types_ text[], requirements_ text[], now_ bigint, room_ integer, bytes_ bigint,
-    nonce_ text, worker_ text, lease_ms_ bigint
-) RETURNS job[]
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+    OUT jobs_ tid[], OUT numbers_ bigint[], OUT from_ integer[], OUT size_ bigint,
+    OUT once_ boolean, OUT poll_ bigint
+)
+LANGUAGE plpgsql AS $$
 DECLARE
-    bands_ integer[] := '{}';
-    asked_ text[] := '{}';
-    every_ integer[] := '{}';
-    band_ record;
+    hold_ text;
+    handed_ tid;
     handouts_ bigint;
     before_ bigint;
-    starving_ boolean;
-    lone_ boolean;
+    band_ record;
+    pulse_ record;
+    folded_ record;
+    some_ record;
+    -- per lane of all bands
+    lanes_ integer[] := '{}';
+    asked_ boolean[] := '{}';
+    edges_ tid[] := '{}';
+    times_ bigint[] := '{}';
+    dues_ bigint[] := '{}';
+    asleeps_ bigint[] := '{}';
+    band_of_ integer[] := '{}';
+    touched_ integer[] := '{}';
+    -- per band
+    count_ integer := 0;
+    bands_ integer[];
+    clocks_ bigint[];
+    old_clocks_ bigint[];
+    pulses_ tid[];
+    seens_ pg_snapshot[];
+    -- per lane that is asked for and has somebody in line, and where those of a band begin and end
+    line_ integer[] := '{}';
+    line_times_ bigint[] := '{}';
+    line_dues_ bigint[] := '{}';
+    line_bands_ integer[] := '{}';
+    starts_ integer[];
+    ends_ integer[];
+    more_ boolean := false;
+    starving_ boolean := false;
+    lone_ boolean := false;
     batch_ integer;
-    taken_ job[] := '{}';
-    some_ job[];
-    count_ integer;
-    place_ integer;
+    taken_ integer;
+    woken_ integer[];
+    several_ boolean[];
 BEGIN
-    FOR band_ IN SELECT * FROM asked_lanes(queue_, types_, requirements_) LOOP
-        DECLARE
-            clock_ bigint := (SELECT band.clock FROM band WHERE band.id = band_.band);
-        BEGIN
-            PERFORM fold(band_.band, band_.all_lanes, clock_, now_);
-            PERFORM wake(band_.band, band_.all_lanes, clock_, now_);
-        END;
-        bands_ := bands_ || band_.band;
-        asked_ := asked_ || band_.asked::text;
-        every_ := every_ || band_.asked;
-    END LOOP;
-    IF cardinality(bands_) = 0 THEN
-        RETURN taken_;
+    SELECT queue.hold, now_ - queue.max_wait, h.place, coalesce(h.handouts, 0)
+    INTO hold_, before_, handed_, handouts_
+    FROM queue
+    LEFT JOIN LATERAL (
+        SELECT handed.ctid AS place, handed.handouts
+        FROM handed
+        WHERE handed.queue = queue.name
+        ORDER BY handed.handouts DESC
+        LIMIT 1
+    ) AS h ON true
+    WHERE queue.name = queue_;
+    IF NOT FOUND OR hold_ IS NOT NULL THEN
+        RETURN;
     END IF;
-    SELECT queue.handouts, now_ - queue.max_wait INTO handouts_, before_
-    FROM queue WHERE queue.name = queue_;
-    -- Heads only get later while jobs are taken: who does not starve now does not in this claim.
-    starving_ := EXISTS (
-        SELECT FROM unnest(every_) AS l(lane)
-        CROSS JOIN LATERAL (
-            SELECT FROM turn
-            WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.due < before_
-            ORDER BY turn.due LIMIT 1
-        ) AS t);
-    -- With a single turn there is nobody to go before.
-    lone_ := starving_ AND 1 = (
-        SELECT count(*) FROM (
-            SELECT FROM unnest(every_) AS l(lane)
-            CROSS JOIN LATERAL (
-                SELECT FROM turn WHERE turn.lane = l.lane AND turn.awake = 1 LIMIT 2
-            ) AS t LIMIT 2) AS two);
-    -- One job is handed out whatever its size; the caller asks only while there is room.
-    WHILE room_ > 0 AND (bytes_ > 0 OR cardinality(taken_) = 0) LOOP
-        count_ := 0;
-        IF starving_ AND NOT lone_ AND (handouts_ + 1) % 10 = 0 THEN
-            SELECT array_agg(t) INTO some_
-            FROM take_longest(every_, now_, before_, handouts_ + 1, nonce_, worker_, lease_ms_) AS t;
-            count_ := coalesce(cardinality(some_), 0);
-            -- Nobody starves any more; this hand-out is an ordinary one.
-            starving_ := count_ > 0;
+    FOR band_ IN SELECT * FROM bands_of(queue_, types_, requirements_) LOOP
+        count_ := count_ + 1;
+        bands_[count_] := band_.band;
+        SELECT pulse.ctid AS place, pulse.clock, pulse.seen INTO pulse_
+        FROM pulse
+        WHERE pulse.band = band_.band
+        ORDER BY pulse.version DESC
+        LIMIT 1;
+        pulses_[count_] := pulse_.place;
+        clocks_[count_] := coalesce(pulse_.clock, 0);
+        old_clocks_[count_] := clocks_[count_];
+        folded_ := fold(band_.band, band_.lanes, band_.dues, clocks_[count_], pulse_.seen, now_);
+        more_ := more_ OR folded_.more_;
+        seens_[count_] := folded_.now_seen_;
+        IF folded_.touched_ IS NOT NULL THEN
+            touched_ := touched_ || folded_.touched_;
+            band_.dues := folded_.new_dues_;
         END IF;
-        IF count_ = 0 THEN
+        IF band_.soonest <= now_ THEN
+            woken_ := wake(band_.band, band_.lanes, band_.asleeps, clocks_[count_], now_);
+            -- What has not been looked at before is found at last, even if it is nothing.
+            touched_ := touched_ || band_.lanes;
+            band_.dues := ARRAY(
+                SELECT CASE WHEN l.lane = ANY (woken_) THEN least(l.due, l.asleep) ELSE l.due END
+                FROM unnest(band_.lanes, band_.dues, band_.asleeps)
+                     WITH ORDINALITY AS l(lane, due, asleep, n)
+                ORDER BY l.n);
+        END IF;
+        several_[count_] := cardinality(band_.lanes) > 1;
+        lanes_ := lanes_ || band_.lanes;
+        band_of_ := band_of_ || array_fill(count_, ARRAY[cardinality(band_.lanes)]);
+        asked_ := asked_ || band_.asked;
+        edges_ := edges_ || band_.edges;
+        times_ := times_ || band_.times;
+        dues_ := dues_ || band_.dues;
+        asleeps_ := asleeps_ || band_.asleeps;
+        starts_[count_] := cardinality(line_) + 1;
+        FOR place_ IN 1..cardinality(band_.lanes) LOOP
+            IF band_.asked[place_] AND band_.dues[place_] < 9223372036854775807 THEN
+                line_ := line_ || band_.lanes[place_];
+                line_times_ := line_times_ || band_.times[place_];
+                line_dues_ := line_dues_ || band_.dues[place_];
+                line_bands_ := line_bands_ || band_.band;
+                -- Heads only get later while jobs are taken: who does not starve now, never does.
+                starving_ := starving_ OR band_.dues[place_] < before_;
+            END IF;
+        END LOOP;
+        ends_[count_] := cardinality(line_);
+    END LOOP;
+    IF count_ = 0 THEN
+        RETURN;
+    END IF;
+    IF starving_ THEN
+        -- Edges may be too early, as in a lane that was never looked at.
+        starving_ := before_ > (SELECT min(first_due(l.lane, 1, l.due))
+                                FROM unnest(line_, line_dues_) AS l(lane, due));
+    END IF;
+    IF starving_ THEN
+        -- With a single turn there is nobody to go before.
+        lone_ := 1 = (
+            SELECT count(*) FROM (
+                SELECT FROM unnest(line_, line_times_) AS l(lane, time)
+                CROSS JOIN LATERAL (
+                    SELECT FROM turn
+                    WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= l.time
+                    LIMIT 2
+                ) AS t LIMIT 2) AS two);
+    END IF;
+    size_ := 0;
+    once_ := false;
+    -- One job is handed out whatever its size; the caller asks only while there is room.
+    WHILE room_ > 0 AND (bytes_ > size_ OR jobs_ IS NULL) LOOP
+        taken_ := 0;
+        IF starving_ AND NOT lone_ AND (handouts_ + 1) % 10 = 0 THEN
+            some_ := take_longest(
+                line_, line_bands_,
+                ARRAY(SELECT clocks_[array_position(bands_, b.band)]
+                      FROM unnest(line_bands_) WITH ORDINALITY AS b(band, n) ORDER BY b.n),
+                line_dues_, now_, before_);
+            -- Nobody starves any more? Then this hand-out is an ordinary one.
+            starving_ := some_.job_ IS NOT NULL;
+            IF starving_ THEN
+                taken_ := 1;
+                jobs_ := jobs_ || some_.job_;
+                numbers_ := numbers_ || handouts_ + 1;
+                from_ := from_ || some_.touched_;
+            END IF;
+        END IF;
+        IF taken_ = 0 THEN
             batch_ := CASE WHEN starving_ AND NOT lone_
                 THEN least(room_, 9 - (handouts_ % 10)::integer) ELSE room_ END;
-            FOR place_ IN 1..cardinality(bands_) LOOP
+            FOR place_ IN 1..count_ LOOP
+                CONTINUE WHEN ends_[place_] < starts_[place_];
                 LOOP
-                    SELECT array_agg(t) INTO some_
-                    FROM take_in_line(bands_[place_], asked_[place_]::integer[], now_, batch_,
-                                      bytes_, handouts_, nonce_, worker_, lease_ms_,
-                                      CASE WHEN lone_ THEN 1 ELSE 0 END) AS t;
-                    count_ := coalesce(cardinality(some_), 0);
-                    -- Empty-handed although some stand in line: they do not any more. Look again.
-                    EXIT WHEN count_ > 0 OR NOT EXISTS (
-                        SELECT FROM turn
-                        WHERE turn.lane = ANY (asked_[place_]::integer[]) AND turn.awake = 1);
+                    IF several_[place_] THEN
+                        PERFORM catch_up(
+                            bands_[place_], line_[starts_[place_]:ends_[place_]],
+                            line_times_[starts_[place_]:ends_[place_]], batch_);
+                    END IF;
+                    some_ := take_in_line(
+                        bands_[place_], clocks_[place_], line_[starts_[place_]:ends_[place_]],
+                        line_times_[starts_[place_]:ends_[place_]], now_, batch_,
+                        bytes_ - size_, handouts_, lone_);
+                    EXIT WHEN some_.jobs_ IS NOT NULL;
+                    -- Empty-handed although some stand in line: not any more. Look again.
+                    EXIT WHEN NOT leave_line(line_[starts_[place_]:ends_[place_]],
+                                             line_times_[starts_[place_]:ends_[place_]],
+                                             batch_, now_);
+                    touched_ := touched_ || line_[starts_[place_]:ends_[place_]];
                 END LOOP;
-                EXIT WHEN count_ > 0;
+                IF some_.jobs_ IS NOT NULL THEN
+                    taken_ := cardinality(some_.jobs_);
+                    jobs_ := jobs_ || some_.jobs_;
+                    numbers_ := numbers_ || some_.numbers_;
+                    from_ := from_ || some_.touched_;
+                    clocks_[place_] := some_.after_;
+                    EXIT;
+                END IF;
             END LOOP;
         END IF;
-        EXIT WHEN count_ = 0;
-        taken_ := taken_ || some_;
-        handouts_ := handouts_ + count_;
-        room_ := room_ - count_;
-        bytes_ := bytes_ - (SELECT sum(t.size) FROM unnest(some_) AS t);
+        EXIT WHEN taken_ = 0;
+        size_ := size_ + some_.size_;
+        once_ := once_ OR some_.once_;
+        handouts_ := handouts_ + taken_;
+        room_ := room_ - taken_;
     END LOOP;
-    IF cardinality(taken_) > 0 THEN
-        UPDATE queue SET handouts = handouts_ WHERE queue.name = queue_;
+    IF jobs_ IS NOT NULL THEN
+        touched_ := touched_ || from_;
+        UPDATE handed SET handouts = handouts_ WHERE handed.ctid = handed_;
+        IF NOT FOUND THEN
+            INSERT INTO handed (queue, handouts) VALUES (queue_, handouts_);
+        END IF;
     END IF;
-    RETURN taken_;
+    FOR place_ IN 1..count_ LOOP
+        IF seens_[place_] IS NOT NULL OR clocks_[place_] > old_clocks_[place_] THEN
+            UPDATE pulse
+            SET version = nextval('turn_version'),
+                clock = clocks_[place_],
+                seen = coalesce(seens_[place_], pulse.seen)
+            WHERE pulse.ctid = pulses_[place_];
+            IF NOT FOUND THEN
+                INSERT INTO pulse (band, version, clock, seen)
+                VALUES (bands_[place_], nextval('turn_version'), clocks_[place_], seens_[place_]);
+            END IF;
+        END IF;
+    END LOOP;
+    poll_ := keep_edges(lanes_, asked_, edges_, times_, dues_, asleeps_, band_of_, clocks_,
+                        touched_, now_);
+    poll_ := CASE WHEN more_ OR poll_ <= now_ THEN 0 ELSE poll_ - now_ END;
 END
 $$;
 
--- poll_after: milliseconds until something asked for falls due; 0: now, NULL: nothing waits.
-CREATE OR REPLACE FUNCTION poll_after(
-    queues_ text[], types_ text[], requirements_ text[], now_ bigint
+-- keep_edges: write down the edges of the lanes that were touched, and give when the first of the
+-- asked lanes' turns falls due. Nothing lives before the edges given; who fell asleep is due later
+-- than now; and who comes next stands at the clock or after it.
+CREATE OR REPLACE FUNCTION keep_edges(
+    lanes_ integer[], asked_ boolean[], edges_ tid[], times_ bigint[], dues_ bigint[],
+    asleeps_ bigint[], band_of_ integer[], clocks_ bigint[], touched_ integer[], now_ bigint
 ) RETURNS bigint
-LANGUAGE sql VOLATILE SET search_path FROM CURRENT SET enable_seqscan = off AS $$
-    SELECT min(greatest(0, soonest.due - now_)) FILTER (WHERE soonest.due IS NOT NULL)
-    FROM unnest(queues_) AS q(name)
-    CROSS JOIN LATERAL asked_lanes(q.name, types_, requirements_) AS a
-    CROSS JOIN LATERAL unnest(a.asked) AS l(lane)
-    CROSS JOIN LATERAL (
-        (SELECT turn.due FROM turn WHERE turn.lane = l.lane AND turn.awake = 1
-         ORDER BY turn.due LIMIT 1)
-        UNION ALL
-        (SELECT turn.due FROM turn WHERE turn.lane = l.lane AND turn.awake = 0
-         ORDER BY turn.due LIMIT 1)
-        UNION ALL
-        -- Arrived, and not folded: its queue was not looked at, or there are too many.
-        (SELECT CASE WHEN count(*) > 1000 THEN now_ ELSE min(a.due) END
-         FROM (SELECT arrival.due
-               FROM arrival
-               LEFT JOIN tenant ON tenant.name = arrival.tenant
-               WHERE arrival.lane = l.lane AND tenant.hold IS NULL
-               LIMIT 1001) AS a)
-    ) AS soonest
+LANGUAGE plpgsql AS $$
+DECLARE
+    soonest_ bigint;
+BEGIN
+    WITH exact AS MATERIALIZED (
+        SELECT l.place, l.lane, l.asked, l.touched,
+               CASE WHEN l.touched THEN first_place(l.lane, l.time, l.clock) ELSE l.time END AS time,
+               CASE WHEN l.touched THEN first_due(l.lane, 1, l.due) ELSE l.due END AS due,
+               CASE WHEN l.touched THEN first_due(l.lane, 0, least(l.asleep, now_))
+                    ELSE l.asleep END AS asleep
+        FROM (
+            SELECT u.lane, u.asked, u.place, u.time, u.due, u.asleep, clocks_[u.band] AS clock,
+                   u.lane = ANY (touched_) AS touched
+            FROM unnest(lanes_, asked_, edges_, times_, dues_, asleeps_, band_of_)
+                 AS u(lane, asked, place, time, due, asleep, band)
+        ) AS l
+    ), moved AS (
+        UPDATE edge
+        SET version = nextval('turn_version'),
+            time = exact.time,
+            due = exact.due,
+            asleep = exact.asleep
+        FROM exact
+        WHERE edge.ctid = exact.place
+          AND exact.touched
+          AND (edge.time, edge.due, edge.asleep) <> (exact.time, exact.due, exact.asleep)
+    ), added AS (
+        INSERT INTO edge (lane, version, time, due, asleep)
+        SELECT exact.lane, nextval('turn_version'), exact.time, exact.due, exact.asleep
+        FROM exact
+        WHERE exact.place IS NULL AND exact.touched
+    )
+    SELECT min(least(exact.due, exact.asleep)) INTO soonest_ FROM exact WHERE exact.asked;
+    RETURN nullif(soonest_, 9223372036854775807);
+END
+$$;
+
+-- peek: milliseconds until something asked for falls due in a queue that was not taken from; 0:
+-- now, NULL: nothing waits. Index: arrival_new.
+CREATE OR REPLACE FUNCTION peek(
+    queue_ text, types_ text[], requirements_ text[], now_ bigint
+) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    soonest_ bigint;
+BEGIN
+    IF EXISTS (SELECT FROM queue WHERE queue.name = queue_ AND queue.hold IS NOT NULL) THEN
+        RETURN NULL;
+    END IF;
+    SELECT min(least(l.due, l.asleep, arrived.due)) INTO soonest_
+    FROM bands_of(queue_, types_, requirements_) AS b
+    CROSS JOIN LATERAL unnest(b.lanes, b.asked, b.dues, b.asleeps) AS l(lane, asked, due, asleep)
+    LEFT JOIN LATERAL (
+        SELECT min(a.due) AS due
+        FROM (
+            SELECT arrival.due
+            FROM arrival
+            WHERE arrival.lane = l.lane
+              AND (SELECT tenant.hold FROM tenant WHERE tenant.name = arrival.tenant) IS NULL
+            LIMIT 1000
+        ) AS a
+    ) AS arrived ON true
+    WHERE l.asked;
+    RETURN CASE WHEN soonest_ <= now_ THEN 0
+                WHEN soonest_ < 9223372036854775807 THEN soonest_ - now_ END;
+END
 $$;

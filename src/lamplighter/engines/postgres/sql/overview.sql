@@ -65,7 +65,7 @@ END
 $$;
 
 -- waiting_between: waiting jobs that fall due after one instant and not after another, counted up
--- to `limit_`, of as many turns. Index: turn_asleep, turn_in_line, arrival_lane, job_waiting.
+-- to `limit_`, of as many turns. Index: turn_asleep, turn_longest, arrival_new, job_waiting.
 CREATE OR REPLACE FUNCTION waiting_between(
     lanes_ integer[], after_ bigint, until_ bigint, limit_ integer
 ) RETURNS bigint
@@ -149,7 +149,10 @@ RETURNS TABLE (
 )
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
-    SELECT queue.name, queue.handouts, queue.max_wait, queue.hold, level.level, waiting.ready,
+    SELECT queue.name,
+           coalesce((SELECT handed.handouts FROM handed WHERE handed.queue = queue.name
+                     ORDER BY handed.handouts DESC LIMIT 1), 0),
+           queue.max_wait, queue.hold, level.level, waiting.ready,
            waiting.scheduled, running.number, oldest_due(level.lanes, now_, limit_)
     FROM queue
     LEFT JOIN (

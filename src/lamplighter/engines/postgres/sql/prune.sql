@@ -320,27 +320,42 @@ BEGIN
 END
 $$;
 
--- prune_shares: a share at or below the clock says nothing once its tenant has no turn in the band.
+-- prune_shares: a share at or below the clock says nothing once its tenant has no jobs in the band.
+-- Its empty turns go with it. Lock: the queue, of which one is looked at in each step.
 CREATE OR REPLACE FUNCTION prune_shares(limit_ integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-    gone_ bigint;
+    band_ record;
+    clock_ bigint;
+    tenants_ text[];
+    gone_ bigint := 0;
 BEGIN
-    DELETE FROM share
-    USING (
-        SELECT share.band, share.tenant, band.clock
-        FROM share
-        JOIN band ON band.id = share.band
-        WHERE share.time <= band.clock
-          AND NOT EXISTS (
-              SELECT FROM lane
-              JOIN turn ON turn.lane = lane.id
-              WHERE lane.band = share.band AND turn.tenant = share.tenant)
-        LIMIT limit_
-    ) AS idle
-    -- A claim may have moved it on meanwhile.
-    WHERE share.band = idle.band AND share.tenant = idle.tenant AND share.time <= idle.clock;
-    GET DIAGNOSTICS gone_ = ROW_COUNT;
+    FOR band_ IN SELECT band.id, band.queue FROM band ORDER BY band.queue COLLATE "C", band.id LOOP
+        EXIT WHEN gone_ >= limit_;
+        PERFORM lock_queues(ARRAY[band_.queue]);
+        clock_ := (SELECT pulse.clock FROM pulse WHERE pulse.band = band_.id
+                   ORDER BY pulse.version DESC LIMIT 1);
+        tenants_ := ARRAY(
+            SELECT share.tenant
+            FROM share
+            WHERE share.band = band_.id
+              AND share.time <= clock_
+              AND NOT EXISTS (
+                  SELECT FROM lane
+                  CROSS JOIN LATERAL (
+                      SELECT turn.awake FROM turn
+                      WHERE turn.tenant = share.tenant AND turn.lane = lane.id
+                      ORDER BY turn.version DESC LIMIT 1
+                  ) AS turn
+                  WHERE lane.band = band_.id AND turn.awake <> 3)
+            LIMIT limit_ - gone_);
+        CONTINUE WHEN cardinality(tenants_) = 0;
+        DELETE FROM turn
+        WHERE turn.tenant = ANY (tenants_)
+          AND turn.lane IN (SELECT lane.id FROM lane WHERE lane.band = band_.id);
+        DELETE FROM share WHERE share.band = band_.id AND share.tenant = ANY (tenants_);
+        gone_ := gone_ + cardinality(tenants_);
+    END LOOP;
     RETURN gone_;
 END
 $$;

@@ -25,7 +25,7 @@ $$;
 
 -- put_tenant: a hold puts the tenant's turns to sleep without a time; unholding wakes them at the
 -- clock. Lock: every queue, and no new one meanwhile, since claims of a queue write its turns.
--- One look per lane, free of the backlog. Index: turn's key.
+-- One look per lane, free of the backlog. Index: turn_newest.
 CREATE OR REPLACE FUNCTION put_tenant(
     name_ text, weight_ integer, held_ boolean, mark_ text
 ) RETURNS void
@@ -33,6 +33,8 @@ LANGUAGE plpgsql SET search_path FROM CURRENT
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
     now_ bigint;
+    lanes_ integer[];
+    dues_ bigint[];
 BEGIN
     IF held_ IS NOT NULL THEN
         LOCK TABLE lane IN SHARE MODE;
@@ -46,19 +48,34 @@ BEGIN
         hold = CASE WHEN held_ THEN coalesce(tenant.hold, excluded.hold)
                     WHEN held_ IS NULL THEN tenant.hold END;
     IF held_ THEN
-        UPDATE turn SET awake = 2
-        FROM lane
-        WHERE turn.lane = lane.id AND turn.tenant = name_;
+        WITH stopped AS (
+            UPDATE turn
+            SET version = nextval('turn_version'), awake = 2
+            WHERE turn.tenant = name_ AND turn.awake IN (0, 1)
+            RETURNING turn.lane
+        )
+        SELECT array_agg(stopped.lane) INTO lanes_ FROM stopped;
+        PERFORM move_edges(lanes_, NULL);
     ELSIF NOT held_ THEN
-        UPDATE turn
-        SET awake = CASE WHEN turn.due <= now_ THEN 1 ELSE 0 END,
-            time = greatest(
-                coalesce((SELECT share.time FROM share
-                          WHERE share.band = lane.band AND share.tenant = name_), 0),
-                band.clock)
-        FROM lane
-        JOIN band ON band.id = lane.band
-        WHERE turn.lane = lane.id AND turn.tenant = name_ AND turn.awake = 2;
+        WITH woken AS (
+            UPDATE turn
+            SET version = nextval('turn_version'),
+                awake = CASE WHEN turn.due <= now_ THEN 1 ELSE 0 END,
+                time = (
+                    SELECT greatest(
+                        coalesce((SELECT share.time FROM share
+                                  WHERE share.band = lane.band AND share.tenant = name_
+                                  ORDER BY share.time DESC LIMIT 1), 0),
+                        coalesce((SELECT pulse.clock FROM pulse
+                                  WHERE pulse.band = lane.band
+                                  ORDER BY pulse.version DESC LIMIT 1), 0))
+                    FROM lane
+                    WHERE lane.id = turn.lane)
+            WHERE turn.tenant = name_ AND turn.awake = 2
+            RETURNING turn.lane, turn.due
+        )
+        SELECT array_agg(woken.lane), array_agg(woken.due) INTO lanes_, dues_ FROM woken;
+        PERFORM move_edges(lanes_, dues_);
     END IF;
     PERFORM settings_changed();
 END

@@ -1,4 +1,11 @@
--- Turns: who waits in which lane. The lock of a queue guards its turns and its waiting jobs.
+-- Turns: who waits in which lane. The lock of a queue guards its turns and its waiting jobs, and all
+-- that is written here: pulses, edges, shares, what was handed out.
+--
+-- A snapshot that somebody holds open keeps every dead row of these tables, and each claim makes
+-- some. So every look meets the living row before the dead ones: rows are found by their key with
+-- the newest version first, and lines are entered at their edge, before which nothing lives.
+-- No key is unique, since that check would visit all the dead: the lock sees to it that there is one.
+-- Functions without settings of their own are called only by those that have them.
 
 -- lock_queues: take the locks of these queues, always in the same order, until the transaction ends.
 CREATE OR REPLACE FUNCTION lock_queues(queues_ text[]) RETURNS void
@@ -6,31 +13,62 @@ LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     name_ text;
 BEGIN
+    IF cardinality(queues_) = 1 THEN
+        PERFORM pg_advisory_xact_lock(hashtextextended(current_schema() || '/' || queues_[1], 0));
+        RETURN;
+    END IF;
     FOR name_ IN SELECT DISTINCT q COLLATE "C" FROM unnest(queues_) AS q ORDER BY 1 LOOP
         PERFORM pg_advisory_xact_lock(hashtextextended(current_schema() || '/' || name_, 0));
     END LOOP;
 END
 $$;
 
--- recount: find the heads of turns that jobs have left. Lock: their queues. Index: job_waiting.
+-- recount_turns: find the heads of turns that jobs have left. Lock: their queues. Index: job_waiting.
 -- An awake turn whose head is due later falls asleep; an empty one is gone. What had arrived in
 -- these turns counts as folded, for its jobs may be the ones that left.
-CREATE OR REPLACE FUNCTION recount(lanes_ integer[], tenants_ text[]) RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+-- out  the lanes that turns stand in now, and the earliest due time of those turns in each
+CREATE OR REPLACE FUNCTION recount_turns(
+    given_lanes_ integer[], given_tenants_ text[], OUT lanes_ integer[], OUT dues_ bigint[]
+)
+LANGUAGE plpgsql AS $$
 DECLARE
     now_ bigint := now_ms();
 BEGIN
     WITH given AS (
         SELECT DISTINCT g.lane, g.tenant COLLATE "C" AS tenant
-        FROM unnest(lanes_, tenants_) AS g(lane, tenant)
+        FROM unnest(given_lanes_, given_tenants_) AS g(lane, tenant)
     ), folded AS (
         DELETE FROM arrival
-        USING given
-        WHERE arrival.lane = given.lane AND arrival.tenant = given.tenant
-    ), heads AS (
-        SELECT given.lane, given.tenant, head.due, head.seq
+        WHERE arrival.ctid = ANY (ARRAY(
+            SELECT a.ctid
+            FROM given
+            CROSS JOIN LATERAL (
+                SELECT arrival.ctid FROM arrival
+                WHERE arrival.lane = given.lane AND arrival.tenant = given.tenant
+                OFFSET 0
+            ) AS a))
+    ), heads AS MATERIALIZED (
+        SELECT given.lane, given.tenant, head.due, head.seq, turn.place, turn.awake,
+               greatest(
+                   coalesce((SELECT share.time FROM share
+                             WHERE share.band = lane.band AND share.tenant = given.tenant
+                             ORDER BY share.time DESC LIMIT 1), 0),
+                   coalesce((SELECT pulse.clock FROM pulse
+                             WHERE pulse.band = lane.band
+                             ORDER BY pulse.version DESC LIMIT 1), 0)) AS time,
+               CASE WHEN (SELECT tenant.hold FROM tenant WHERE tenant.name = given.tenant)
+                         IS NOT NULL THEN 2
+                    WHEN head.due <= now_ THEN 1
+                    ELSE 0 END AS wanted
         FROM given
+        CROSS JOIN LATERAL (SELECT lane.band FROM lane WHERE lane.id = given.lane OFFSET 0) AS lane
+        LEFT JOIN LATERAL (
+            SELECT turn.ctid AS place, turn.awake
+            FROM turn
+            WHERE turn.tenant = given.tenant AND turn.lane = given.lane
+            ORDER BY turn.version DESC
+            LIMIT 1
+        ) AS turn ON true
         LEFT JOIN LATERAL (
             SELECT job.due, job.seq
             FROM job
@@ -43,103 +81,324 @@ BEGIN
         ) AS head ON true
     ), gone AS (
         DELETE FROM turn
-        USING heads
-        WHERE turn.lane = heads.lane AND turn.tenant = heads.tenant AND heads.seq IS NULL
+        WHERE turn.ctid = ANY (ARRAY(SELECT heads.place FROM heads WHERE heads.seq IS NULL))
+    ), moved AS (
+        UPDATE turn
+        SET version = nextval('turn_version'),
+            due = heads.due,
+            seq = heads.seq,
+            time = CASE WHEN turn.awake = 1 THEN turn.time ELSE heads.time END,
+            awake = CASE
+                WHEN turn.awake = 2 THEN 2
+                WHEN turn.awake = 1 AND heads.due > now_ THEN 0
+                WHEN turn.awake = 1 THEN 1
+                ELSE heads.wanted
+            END
+        FROM heads
+        WHERE turn.ctid = heads.place AND heads.seq IS NOT NULL
+    ), added AS (
+        INSERT INTO turn (lane, tenant, version, awake, time, due, seq)
+        SELECT heads.lane, heads.tenant, nextval('turn_version'), heads.wanted, heads.time,
+               heads.due, heads.seq
+        FROM heads
+        WHERE heads.place IS NULL AND heads.seq IS NOT NULL
+    ), lanes AS (
+        SELECT heads.lane, min(heads.due) AS due FROM heads GROUP BY heads.lane
     )
-    INSERT INTO turn (lane, tenant, awake, time, due, seq)
-    SELECT heads.lane,
-           heads.tenant,
-           CASE WHEN tenant.hold IS NOT NULL THEN 2 WHEN heads.due <= now_ THEN 1 ELSE 0 END,
-           greatest(coalesce(share.time, 0), band.clock),
-           heads.due,
-           heads.seq
-    FROM heads
-    JOIN lane ON lane.id = heads.lane
-    JOIN band ON band.id = lane.band
-    LEFT JOIN tenant ON tenant.name = heads.tenant
-    LEFT JOIN share ON share.band = lane.band AND share.tenant = heads.tenant
-    WHERE heads.seq IS NOT NULL
-    ON CONFLICT (lane, tenant) DO UPDATE
-    SET due = excluded.due,
-        seq = excluded.seq,
-        time = CASE WHEN turn.awake = 1 THEN turn.time ELSE excluded.time END,
-        awake = CASE
-            WHEN turn.awake = 1 AND excluded.due > now_ THEN 0
-            WHEN turn.awake = 0 THEN excluded.awake
-            ELSE turn.awake
-        END;
+    SELECT array_agg(lanes.lane), array_agg(lanes.due) INTO lanes_, dues_ FROM lanes;
+END
+$$;
+
+-- recount: the same, and the edges of the lanes follow.
+CREATE OR REPLACE FUNCTION recount(lanes_ integer[], tenants_ text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    changed_ record;
+BEGIN
+    SELECT * INTO changed_ FROM recount_turns(lanes_, tenants_);
+    PERFORM move_edges(changed_.lanes_, changed_.dues_);
+END
+$$;
+
+-- move_edges: find the edges of lanes again, of which turns have changed since; none of these turns
+-- is due before `dues_`. Lock: their queues.
+CREATE OR REPLACE FUNCTION move_edges(lanes_ integer[], dues_ bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    WITH old AS MATERIALIZED (
+        SELECT g.lane, e.place, e.time, least(g.due, e.due) AS due, least(g.due, e.asleep) AS asleep
+        FROM unnest(lanes_, dues_) AS g(lane, due)
+        CROSS JOIN LATERAL (
+            SELECT edge.ctid AS place, edge.time, edge.due, edge.asleep
+            FROM edge
+            WHERE edge.lane = g.lane
+            ORDER BY edge.version DESC
+            LIMIT 1
+        ) AS e
+    )
+    UPDATE edge
+    SET version = nextval('turn_version'),
+        due = first_due(old.lane, 1, old.due),
+        asleep = first_due(old.lane, 0, old.asleep)
+    FROM old
+    WHERE edge.ctid = old.place;
+END
+$$;
+
+-- first_due: when the first of a lane's turns falls due that are awake (1) or asleep (0); never, if
+-- there is none. None is before `from_`. Index: turn_longest, turn_asleep.
+CREATE OR REPLACE FUNCTION first_due(lane_ integer, awake_ integer, from_ bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    due_ bigint;
+BEGIN
+    IF awake_ = 1 THEN
+        SELECT turn.due INTO due_
+        FROM turn
+        WHERE turn.lane = lane_ AND turn.awake = 1 AND turn.due >= from_
+        ORDER BY turn.due, turn.seq LIMIT 1;
+    ELSE
+        SELECT turn.due INTO due_
+        FROM turn
+        WHERE turn.lane = lane_ AND turn.awake = 0 AND turn.due >= from_
+        ORDER BY turn.due, turn.seq LIMIT 1;
+    END IF;
+    RETURN coalesce(due_, 9223372036854775807);
+END
+$$;
+
+-- first_place: where the first in line of a lane stands, or the clock: nobody comes in before it.
+-- None is before `from_`. Index: turn_in_line.
+CREATE OR REPLACE FUNCTION first_place(lane_ integer, from_ bigint, clock_ bigint)
+RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    time_ bigint;
+BEGIN
+    SELECT turn.time INTO time_
+    FROM turn
+    WHERE turn.lane = lane_ AND turn.awake = 1 AND turn.time >= from_
+    ORDER BY turn.time, turn.tenant LIMIT 1;
+    RETURN least(time_, clock_);
 END
 $$;
 
 -- fold: let the turns of a band know of the jobs that have arrived. Lock: its queue.
 -- Bounded; what is left is seen by the next claim, which is told to come at once.
-CREATE OR REPLACE FUNCTION fold(band_ integer, lanes_ integer[], clock_ bigint, now_ bigint)
-RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+--
+-- Arrivals are new when their transactions were not over at the last look, of which `seen_` is the
+-- snapshot. Who only looked for "numbers above the last" would miss what commits late.
+--
+-- in   lanes_, dues_   all lanes of the band, and their edges among the awake
+-- out  more_           whether some are left
+--      now_seen_       the snapshot of this look, if it found something and nothing is left
+--      touched_        the lanes whose turns have changed
+--      new_dues_       the edges after that
+CREATE OR REPLACE FUNCTION fold(
+    band_ integer, lanes_ integer[], dues_ bigint[], clock_ bigint, seen_ pg_snapshot,
+    now_ bigint,
+    OUT more_ boolean, OUT now_seen_ pg_snapshot, OUT touched_ integer[], OUT new_dues_ bigint[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    places_ tid[];
+    from_ xid8 := '0';
+    late_ xid8[] := '{}';
+    heads_ integer[];
+    firsts_ bigint[];
 BEGIN
+    more_ := false;
+    new_dues_ := dues_;
+    -- Transaction numbers begin again in a store that was dumped and restored elsewhere.
+    IF pg_snapshot_xmax(seen_) <= pg_snapshot_xmax(pg_current_snapshot()) THEN
+        from_ := pg_snapshot_xmax(seen_);
+        late_ := ARRAY(SELECT pg_snapshot_xip(seen_));
+    END IF;
+    SELECT array_agg(a.ctid), pg_current_snapshot() INTO places_, now_seen_
+    FROM (
+        SELECT new.ctid
+        FROM unnest(lanes_) AS l(lane)
+        CROSS JOIN LATERAL (
+            (SELECT arrival.ctid FROM arrival
+             WHERE arrival.lane = l.lane AND arrival.xact >= from_
+             ORDER BY arrival.xact LIMIT 1000)
+            UNION ALL
+            (SELECT a.ctid
+             FROM unnest(late_) AS x(xact)
+             CROSS JOIN LATERAL (
+                 SELECT arrival.ctid FROM arrival
+                 WHERE arrival.lane = l.lane AND arrival.xact = x.xact LIMIT 1000
+             ) AS a)
+        ) AS new
+        LIMIT 1000
+    ) AS a;
+    IF places_ IS NULL THEN
+        now_seen_ := NULL;
+        RETURN;
+    END IF;
+    IF cardinality(places_) = 1000 THEN
+        more_ := true;
+        now_seen_ := NULL;
+    END IF;
     WITH arrived AS (
         DELETE FROM arrival
-        WHERE arrival.ctid = ANY (ARRAY(
-            SELECT a.ctid
-            FROM unnest(lanes_) AS l(lane)
-            CROSS JOIN LATERAL (
-                SELECT arrival.ctid FROM arrival WHERE arrival.lane = l.lane LIMIT 1000
-            ) AS a
-            LIMIT 1000
-        ))
+        WHERE arrival.ctid = ANY (places_)
         RETURNING arrival.lane, arrival.tenant, arrival.due, arrival.seq
-    ), heads AS (
-        SELECT DISTINCT ON (arrived.lane, arrived.tenant)
-               arrived.lane, arrived.tenant, arrived.due, arrived.seq
-        FROM arrived
-        ORDER BY arrived.lane, arrived.tenant, arrived.due, arrived.seq
+    ), heads AS MATERIALIZED (
+        SELECT a.lane, a.tenant, a.due, a.seq, turn.place,
+               greatest(
+                   coalesce((SELECT share.time FROM share
+                             WHERE share.band = band_ AND share.tenant = a.tenant
+                             ORDER BY share.time DESC LIMIT 1), 0),
+                   clock_) AS time,
+               CASE WHEN (SELECT tenant.hold FROM tenant WHERE tenant.name = a.tenant)
+                         IS NOT NULL THEN 2
+                    WHEN a.due <= now_ THEN 1
+                    ELSE 0 END AS wanted
+        FROM (
+            SELECT DISTINCT ON (arrived.lane, arrived.tenant)
+                   arrived.lane, arrived.tenant, arrived.due, arrived.seq
+            FROM arrived
+            ORDER BY arrived.lane, arrived.tenant, arrived.due, arrived.seq
+        ) AS a
+        LEFT JOIN LATERAL (
+            SELECT turn.ctid AS place
+            FROM turn
+            WHERE turn.tenant = a.tenant AND turn.lane = a.lane
+            ORDER BY turn.version DESC
+            LIMIT 1
+        ) AS turn ON true
+    ), moved AS (
+        UPDATE turn
+        SET version = nextval('turn_version'),
+            due = heads.due,
+            seq = heads.seq,
+            time = CASE WHEN turn.awake = 1 THEN turn.time ELSE heads.time END,
+            awake = CASE WHEN turn.awake IN (1, 2) THEN turn.awake ELSE heads.wanted END
+        FROM heads
+        WHERE turn.ctid = heads.place
+          AND (turn.awake = 3 OR (heads.due, heads.seq) < (turn.due, turn.seq))
+        RETURNING turn.lane, turn.due
+    ), added AS (
+        INSERT INTO turn (lane, tenant, version, awake, time, due, seq)
+        SELECT heads.lane, heads.tenant, nextval('turn_version'), heads.wanted, heads.time,
+               heads.due, heads.seq
+        FROM heads
+        WHERE heads.place IS NULL
+        RETURNING turn.lane, turn.due
     )
-    INSERT INTO turn (lane, tenant, awake, time, due, seq)
-    SELECT heads.lane,
-           heads.tenant,
-           CASE WHEN tenant.hold IS NOT NULL THEN 2 WHEN heads.due <= now_ THEN 1 ELSE 0 END,
-           greatest(coalesce(share.time, 0), clock_),
-           heads.due,
-           heads.seq
-    FROM heads
-    LEFT JOIN tenant ON tenant.name = heads.tenant
-    LEFT JOIN share ON share.band = band_ AND share.tenant = heads.tenant
-    ON CONFLICT (lane, tenant) DO UPDATE
-    SET due = excluded.due,
-        seq = excluded.seq,
-        time = CASE WHEN turn.awake = 1 THEN turn.time ELSE excluded.time END,
-        awake = CASE WHEN turn.awake = 0 THEN excluded.awake ELSE turn.awake END
-    WHERE (excluded.due, excluded.seq) < (turn.due, turn.seq);
+    SELECT array_agg(f.lane), array_agg(f.due) INTO heads_, firsts_
+    FROM (
+        SELECT changed.lane, min(changed.due) AS due
+        FROM (SELECT * FROM moved UNION ALL SELECT * FROM added) AS changed
+        GROUP BY changed.lane
+    ) AS f;
+    touched_ := heads_;
+    new_dues_ := ARRAY(
+        SELECT least(l.due, firsts_[array_position(heads_, l.lane)])
+        FROM unnest(lanes_, dues_) WITH ORDINALITY AS l(lane, due, n)
+        ORDER BY l.n);
 END
 $$;
 
 -- wake: put sleepers in line whose time has come, earliest first. Lock: the queue. Index: turn_asleep.
-CREATE OR REPLACE FUNCTION wake(band_ integer, lanes_ integer[], clock_ bigint, now_ bigint)
-RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+-- in   lanes_, asleeps_  the lanes of a band, and their edges among the sleepers
+-- out  the lanes whose turns have changed
+CREATE OR REPLACE FUNCTION wake(
+    band_ integer, lanes_ integer[], asleeps_ bigint[], clock_ bigint, now_ bigint
+) RETURNS integer[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    touched_ integer[];
 BEGIN
-    WITH rested AS (
-        SELECT s.lane, s.tenant
-        FROM unnest(lanes_) AS l(lane)
-        CROSS JOIN LATERAL (
-            SELECT turn.lane, turn.tenant, turn.due, turn.seq
-            FROM turn
-            WHERE turn.lane = l.lane AND turn.awake = 0 AND turn.due <= now_
-            ORDER BY turn.due, turn.seq
+    WITH rested AS MATERIALIZED (
+        SELECT s.place,
+               greatest(
+                   coalesce((SELECT share.time FROM share
+                             WHERE share.band = band_ AND share.tenant = s.tenant
+                             ORDER BY share.time DESC LIMIT 1), 0),
+                   clock_) AS time
+        FROM (
+            SELECT t.place, t.tenant
+            FROM unnest(lanes_, asleeps_) AS l(lane, asleep)
+            CROSS JOIN LATERAL (
+                SELECT turn.ctid AS place, turn.tenant, turn.due, turn.seq
+                FROM turn
+                WHERE turn.lane = l.lane
+                  AND turn.awake = 0
+                  AND turn.due >= l.asleep
+                  AND turn.due <= now_
+                ORDER BY turn.due, turn.seq
+                LIMIT 64
+            ) AS t
+            ORDER BY t.due, t.seq
             LIMIT 64
         ) AS s
-        ORDER BY s.due, s.seq
-        LIMIT 64
+    ), woken AS (
+        UPDATE turn
+        SET version = nextval('turn_version'), awake = 1, time = rested.time
+        FROM rested
+        WHERE turn.ctid = rested.place
+        RETURNING turn.lane
+    )
+    SELECT array_agg(DISTINCT woken.lane) INTO touched_ FROM woken;
+    RETURN touched_;
+END
+$$;
+
+-- move_on: give turns that jobs were taken from their new heads and places. Lock: the queue.
+-- in   one for each taken job: its turn, its lane and tenant, when it was due, its number, and the
+--      tenant's time after it
+CREATE OR REPLACE FUNCTION move_on(
+    band_ integer, turns_ tid[], lanes_ integer[], tenants_ text[], dues_ bigint[],
+    seqs_ bigint[], times_ bigint[], now_ bigint
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    WITH shares AS MATERIALIZED (
+        SELECT t.tenant, t.time,
+               (SELECT share.ctid FROM share
+                WHERE share.band = band_ AND share.tenant = t.tenant
+                ORDER BY share.time DESC LIMIT 1) AS place
+        FROM (
+            SELECT u.tenant COLLATE "C" AS tenant, max(u.time) AS time
+            FROM unnest(tenants_, times_) AS u(tenant, time)
+            GROUP BY 1
+        ) AS t
+    ), charged AS (
+        UPDATE share SET time = shares.time FROM shares WHERE share.ctid = shares.place
+    )
+    INSERT INTO share (band, tenant, time)
+    SELECT band_, shares.tenant, shares.time FROM shares WHERE shares.place IS NULL;
+    WITH left_behind AS MATERIALIZED (
+        SELECT t.place, t.time, head.due, head.seq
+        FROM (
+            SELECT DISTINCT ON (u.place) u.place, u.lane, u.tenant COLLATE "C" AS tenant, u.due,
+                   u.seq, max(u.time) OVER (PARTITION BY u.tenant COLLATE "C") AS time
+            FROM unnest(turns_, lanes_, tenants_, dues_, seqs_, times_)
+                 AS u(place, lane, tenant, due, seq, time)
+            ORDER BY u.place, u.due DESC, u.seq DESC
+        ) AS t
+        LEFT JOIN LATERAL (
+            SELECT job.due, job.seq
+            FROM job
+            WHERE job.lane = t.lane
+              AND job.tenant = t.tenant
+              AND job.state = 'waiting'
+              AND job.hold IS NULL
+              AND (job.due, job.seq) > (t.due, t.seq)
+            ORDER BY job.due, job.seq
+            LIMIT 1
+        ) AS head ON true
     )
     UPDATE turn
-    SET awake = 1,
-        time = greatest(
-            coalesce((SELECT share.time FROM share
-                      WHERE share.band = band_ AND share.tenant = turn.tenant), 0),
-            clock_)
-    FROM rested
-    WHERE turn.lane = rested.lane AND turn.tenant = rested.tenant;
+    SET version = nextval('turn_version'),
+        due = coalesce(l.due, turn.due),
+        seq = coalesce(l.seq, turn.seq),
+        time = l.time,
+        -- An empty one stays, so that who looks for it need not look behind it.
+        awake = CASE WHEN l.seq IS NULL THEN 3 WHEN l.due <= now_ THEN 1 ELSE 0 END
+    FROM left_behind AS l
+    WHERE turn.ctid = l.place;
 END
 $$;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from typing import Any
 
 from lamplighter.engines.postgres import ids
@@ -13,6 +14,7 @@ from lamplighter.port.texts import extras_of
 from lamplighter.port.values import Claimed, ClaimRequest
 
 _AT_LEAST_ONCE = Delivery.AT_LEAST_ONCE
+_HANDOUT = itemgetter(18)
 
 
 async def claim(call: Call, request: ClaimRequest) -> Claimed:
@@ -34,14 +36,19 @@ async def claim(call: Call, request: ClaimRequest) -> Claimed:
     if not rows:
         return Claimed([], first[0])
     lanes = {int(lane): tuple(parts) for lane, parts in json.loads(first[1]).items()}
+    if len(request.queues) == 1:
+        rows.sort(key=_HANDOUT)
+    else:
+        places = {queue: place for place, (queue, _) in enumerate(request.queues)}
+        rows.sort(key=lambda row: (places[lanes[row[3]][0]], row[18]))
     claims = [
         Claim(
-            job=_job(row, job_id, lanes[row[4]]),
-            fence=Fence(row[14], request.nonce),
+            job=_job(row, job_id, lanes[row[3]]),
+            fence=Fence(row[13], request.nonce),
             worker=request.worker,
-            handout=row[19],
+            handout=row[18],
         )
-        for row, job_id in zip(rows, ids.texts([row[3] for row in rows]), strict=True)
+        for row, job_id in zip(rows, ids.texts([row[2] for row in rows]), strict=True)
     ]
     return Claimed(claims, first[0])
 
@@ -51,19 +58,19 @@ def _job(row: Row, job_id: str, lane: tuple[Any, ...]) -> Job:
     return Job(
         id=job_id,
         type=type_,
-        args=row[8],
+        args=row[7],
         queue=queue,
         level=LEVELS[level],
-        tenant=row[5],
-        due_at_ms=row[6],
-        created_at_ms=row[7],
-        delivery=_AT_LEAST_ONCE if row[10] is None else Delivery(row[10]),
-        extras=NO_EXTRAS if row[9] is None else extras_of(row[9]),
-        cost=row[11],
-        schedule=row[12],
-        generation=row[13],
-        attempt=row[15],
-        crashes=row[16],
-        losses=row[17],
-        suspect=row[18],
+        tenant=row[4],
+        due_at_ms=row[5],
+        created_at_ms=row[6],
+        delivery=_AT_LEAST_ONCE if row[9] is None else Delivery(row[9]),
+        extras=NO_EXTRAS if row[8] is None else extras_of(row[8]),
+        cost=row[10],
+        schedule=row[11],
+        generation=row[12],
+        attempt=row[14],
+        crashes=row[15],
+        losses=row[16],
+        suspect=row[17],
     )
