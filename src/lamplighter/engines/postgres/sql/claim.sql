@@ -18,7 +18,8 @@ CREATE OR REPLACE FUNCTION claim(
     suspect boolean, handout bigint
 )
 LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -301,7 +302,7 @@ BEGIN
                 SELECT FROM unnest(line_, line_times_) AS l(lane, time)
                 CROSS JOIN LATERAL (
                     SELECT FROM turn
-                    WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= l.time
+                    WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= 0 AND turn.time >= l.time
                     LIMIT 2
                 ) AS t LIMIT 2) AS two);
     END IF;

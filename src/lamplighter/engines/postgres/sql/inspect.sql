@@ -53,7 +53,8 @@ LEFT JOIN progress ON progress.job_id = any_job.id AND progress.lease = any_job.
 -- read_jobs: these jobs, in no order. Index: the keys of job and dead, done_id.
 CREATE OR REPLACE FUNCTION read_jobs(ids_ uuid[]) RETURNS SETOF seen_job
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
     RETURN QUERY
         SELECT seen_job.* FROM unnest(ids_) AS given(id) JOIN seen_job ON seen_job.id = given.id;
@@ -125,7 +126,7 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
             SELECT *, row_number() OVER (ORDER BY part.seq DESC) AS looked
             FROM (
                 (SELECT * FROM live_job
-                 WHERE seq < before_ AND state = 'waiting' AND hold IS NULL
+                 WHERE seq < before_ AND seq > 0 AND state = 'waiting' AND hold IS NULL
                    AND (statuses_ IS NULL OR statuses_ && '{scheduled,ready,retrying}')
                  ORDER BY seq DESC LIMIT scan_)
                 UNION ALL

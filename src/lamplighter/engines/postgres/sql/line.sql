@@ -23,7 +23,7 @@ BEGIN
                 CROSS JOIN LATERAL (
                     SELECT turn.ctid AS place, turn.tenant, turn.time
                     FROM turn
-                    WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= l.time
+                    WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= 0 AND turn.time >= l.time
                     ORDER BY turn.time, turn.tenant
                     LIMIT room_
                 ) AS f
@@ -74,7 +74,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT turn.ctid AS place, turn.lane, turn.tenant, turn.time, turn.due, turn.seq
             FROM turn
-            WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= l.time
+            WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= 0 AND turn.time >= l.time
             ORDER BY turn.time, turn.tenant
             LIMIT room_
         ) AS t
@@ -179,7 +179,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT turn.ctid AS place, turn.lane, turn.tenant, turn.due, turn.seq
             FROM turn
-            WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= l.time
+            WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= 0 AND turn.time >= l.time
             ORDER BY turn.time, turn.tenant
             LIMIT limit_
         ) AS t
@@ -232,6 +232,7 @@ BEGIN
         FROM turn
         WHERE turn.lane = l.lane
           AND turn.awake = 1
+          AND turn.due >= 0
           AND turn.due >= l.due
           AND turn.due < before_
         ORDER BY turn.due, turn.seq

@@ -84,7 +84,7 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
                  ORDER BY turn.due, turn.seq LIMIT limit_)
                 UNION ALL
                 (SELECT turn.lane, turn.tenant FROM turn
-                 WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.due <= until_
+                 WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.due >= 0 AND turn.due <= until_
                  ORDER BY turn.due, turn.seq LIMIT limit_)
                 UNION ALL
                 (SELECT arrival.lane, arrival.tenant FROM arrival
@@ -117,7 +117,7 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
         FROM unnest(lanes_) AS l(lane)
         CROSS JOIN LATERAL (
             (SELECT turn.lane, turn.tenant FROM turn
-             WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.due <= now_
+             WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.due >= 0 AND turn.due <= now_
              ORDER BY turn.due, turn.seq LIMIT 10)
             UNION ALL
             (SELECT turn.lane, turn.tenant FROM turn

@@ -15,7 +15,8 @@ CREATE OR REPLACE FUNCTION prune(
     floor_ms_ bigint, limit_ integer
 ) RETURNS TABLE (jobs bigint, keys bigint, others bigint, more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     now_ bigint := now_ms();

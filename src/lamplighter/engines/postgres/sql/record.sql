@@ -11,7 +11,8 @@ CREATE OR REPLACE FUNCTION record(
     places_ integer[], numbers_ integer[], starts_ integer[], sizes_ integer[], data_ bytea
 ) RETURNS TABLE (n bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
 DECLARE

@@ -30,7 +30,8 @@ CREATE OR REPLACE FUNCTION put_tenant(
     name_ text, weight_ integer, held_ boolean, mark_ text
 ) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
     now_ bigint;
     lanes_ integer[];

@@ -155,7 +155,7 @@ BEGIN
     IF awake_ = 1 THEN
         SELECT turn.due INTO due_
         FROM turn
-        WHERE turn.lane = lane_ AND turn.awake = 1 AND turn.due >= from_
+        WHERE turn.lane = lane_ AND turn.awake = 1 AND turn.due >= 0 AND turn.due >= from_
         ORDER BY turn.due, turn.seq LIMIT 1;
     ELSE
         SELECT turn.due INTO due_
@@ -177,7 +177,7 @@ DECLARE
 BEGIN
     SELECT turn.time INTO time_
     FROM turn
-    WHERE turn.lane = lane_ AND turn.awake = 1 AND turn.time >= from_
+    WHERE turn.lane = lane_ AND turn.awake = 1 AND turn.time >= 0 AND turn.time >= from_
     ORDER BY turn.time, turn.tenant LIMIT 1;
     RETURN least(time_, clock_);
 END
