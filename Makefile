@@ -20,7 +20,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run test postgres check format lint types layers generated supply sbom fix coverage conformance faults \
-	bench lock clean
+	bench bench-peers lock clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ run: $(VENV)/.core ## Run the example shop and its worker, until Ctrl-C
 	$(BIN)/lamplighter dev examples.shop:app --speed 2880
 
 # Tests that start a database server; `make postgres` runs them.
-WITH_SERVER := tests/unit/postgres tests/unit/servers
+WITH_SERVER := tests/unit/postgres tests/unit/servers tests/unit/proxies
 TESTS := tests $(addprefix --ignore=,$(WITH_SERVER))
 
 test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)
@@ -87,9 +87,18 @@ faults: $(VENV)/.dev ## Kill workers under load and audit the store (ENGINE, MIN
 bench: $(VENV)/.dev ## Measure (ENGINE; QUICK=1 for a short run; JSON=file to keep the numbers)
 	$(BIN)/python -m benchmarks --engine $(ENGINE) $(if $(QUICK),--quick) $(if $(JSON),--json $(JSON))
 
+bench-peers: $(VENV)/.dev build/peers/.made ## Measure pgqueuer and Procrastinate beside ours (PAIRS, BATCH, WRITE=1)
+	$(BIN)/python -m benchmarks.peers $(if $(PAIRS),--pairs $(PAIRS)) $(if $(BATCH),--batch $(BATCH)) $(if $(WRITE),--write)
+
+build/peers/.made: requirements/peers.txt
+	@echo "installing the peers into build/peers"
+	@$(PYTHON) -m venv --clear build/peers
+	@build/peers/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r requirements/peers.txt
+	@touch $@
+
 lock: ## Pin the requirements again (needs uv; UPGRADE=1 takes the newest versions)
 	@command -v $(UV) >/dev/null || { echo "error: \`$(UV)\` not found. hint: install uv, or say UV=path/to/uv" >&2; exit 1; }
-	@for name in core build dev; do \
+	@for name in core build dev peers; do \
 		UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --universal --python-version 3.11 \
 			--generate-hashes --no-emit-index-url $(if $(UPGRADE),--upgrade) \
 			requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \

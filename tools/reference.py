@@ -1,4 +1,4 @@
-"""Writes the reference pages that can be read off the code: settings and events.
+"""Writes the reference pages that can be read off the code: settings, events and engines.
 
 `python tools/reference.py` writes them, `--check` fails when they differ from the code.
 """
@@ -84,14 +84,17 @@ def events_page() -> str:
 
 
 def engines_page() -> str:
-    """Table of the engines' capabilities."""
-    from lamplighter.engines.sqlite.engine import CAPABILITIES  # noqa: PLC0415 - a page of it
+    """Table of the engines' capabilities, one column per engine."""
+    from lamplighter.engines.postgres.engine import CAPABILITIES as POSTGRES  # noqa: PLC0415
+    from lamplighter.engines.sqlite.engine import CAPABILITIES as SQLITE  # noqa: PLC0415
 
+    engines = (SQLITE, POSTGRES)
     docs = field_docs(Capabilities)
     rows = [
-        f"| {docs.get(field.name, field.name)} | {getattr(CAPABILITIES, field.name)} |"
+        f"| {docs.get(field.name, field.name)} | {' | '.join(shown)} |"
         for field in dataclasses.fields(Capabilities)
         if field.name != "name"
+        for shown in [[in_words(getattr(one, field.name)) for one in engines]]
     ]
     return "\n".join(
         [
@@ -99,15 +102,22 @@ def engines_page() -> str:
             "",
             (
                 "What is not named here is the same on every engine, and the conformance suite "
-                "proves it."
+                "proves it. `lamplighter doctor` says what holds for the store in use."
             ),
             "",
-            "| | sqlite |",
-            "|---|---|",
+            f"| | {' | '.join(one.name for one in engines)} |",
+            f"|---{'|---' * len(engines)}|",
             *rows,
             "",
         ],
     )
+
+
+def in_words(value: object) -> str:
+    """Write a value as people do."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 PAGES = {

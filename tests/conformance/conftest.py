@@ -49,17 +49,27 @@ def postgres_stores(folder: Path) -> Iterator[FreshStore]:
         yield fresh
 
 
+@contextmanager
+def pooled_postgres_stores(folder: Path) -> Iterator[FreshStore]:
+    """The same, through a pooler that gives each transaction another connection."""
+    from tests.servers.stores import pooled_schemas
+
+    with pooled_schemas(folder) as fresh:
+        yield fresh
+
+
 ENGINES: dict[str, Callable[[Path], AbstractContextManager[FreshStore]]] = {
     "sqlite": sqlite_files,
     "postgres": postgres_stores,
+    "postgres-pooled": pooled_postgres_stores,
 }
 CHOSEN = os.environ.get("LAMPLIGHTER_ENGINES", "sqlite").split(",")
 
-if "postgres" in CHOSEN:
-    # Found by pytest under its name: the server ends with the session.
-    from tests.servers.stores import shared_postgres_ends
+if {"postgres", "postgres-pooled"} & set(CHOSEN):
+    # Found by pytest under their names: server and pooler end with the session.
+    from tests.servers.stores import shared_pooler_ends, shared_postgres_ends
 
-    __all__ += ["shared_postgres_ends"]
+    __all__ += ["shared_pooler_ends", "shared_postgres_ends"]
 
 
 @pytest.fixture(params=CHOSEN)

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from tests.proxies.rotation import Rotation
 from tests.servers.postgres import ServerFailed, newest_server, start
 
 GIVEN = "LAMPLIGHTER_TEST_POSTGRES"
@@ -49,11 +50,45 @@ class _Shared:
 _shared = _Shared()
 
 
+class _Pooler:
+    """A pooler before the shared server, started at first use."""
+
+    def __init__(self) -> None:
+        self._rotation: Rotation | None = None
+
+    def through(self, url: str) -> str:
+        """Give the address of a store on the shared server as it is through the pooler."""
+        if self._rotation is None:
+            self._rotation = Rotation(_shared.url())
+            self._rotation.start()
+        # Behind a pooler for transactions nothing can be heard.
+        return with_parts(self._rotation.through(url), listen="off")
+
+    def close(self) -> None:
+        """Fail if a transaction has left something behind, and stop."""
+        rotation, self._rotation = self._rotation, None
+        if rotation is not None:
+            try:
+                rotation.verify()
+            finally:
+                rotation.stop()
+
+
+_pooler = _Pooler()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def shared_postgres_ends() -> Iterator[None]:
     """Import this in a conftest whose tests use the stores: their server ends with the session."""
     yield
     _shared.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_pooler_ends(shared_postgres_ends: None) -> Iterator[None]:
+    """Import this too where tests use pooled stores: it checks what they left in the sessions."""
+    yield
+    _pooler.close()
 
 
 @contextmanager
@@ -64,13 +99,22 @@ def postgres_schemas(folder: Path) -> Iterator[Callable[[], str]]:
     def fresh() -> str:
         url = _shared.url()
         names.append(f"s_{next(_shared.names)}")
-        return with_parts(url, schema=names[-1])
+        # A server of our own is quick because it may lose what it has: say that we know.
+        known = {} if os.environ.get(GIVEN) else {"durability": "none"}
+        return with_parts(url, **known, schema=names[-1])
 
     try:
         yield fresh
     finally:
         if names:
             _drop(_shared.url(), names)
+
+
+@contextmanager
+def pooled_schemas(folder: Path) -> Iterator[Callable[[], str]]:
+    """A new schema for each store, reached through a pooler that changes connections."""
+    with postgres_schemas(folder) as fresh:
+        yield lambda: _pooler.through(fresh())
 
 
 def with_parts(url: str, database: str | None = None, **options: str) -> str:

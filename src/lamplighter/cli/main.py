@@ -12,6 +12,7 @@ import click
 
 from lamplighter.cli.dev import dev
 from lamplighter.cli.dlq import dlq
+from lamplighter.cli.doctor import doctor
 from lamplighter.cli.jobs import jobs
 from lamplighter.cli.migrate import migrate
 from lamplighter.cli.queues import queues
@@ -103,5 +104,6 @@ for command in (
     types,
     workers,
     migrate,
+    doctor,
 ):
     main.add_command(command)

@@ -74,7 +74,7 @@ async def opened(url: str | None, *, create: bool = False) -> AsyncGenerator[Eng
     if not create:
         refuse_to_create(settings.url)
     engine = connect(settings.url, deadline=settings.store_deadline)
-    await engine.open()
+    await engine.open(create=create)
     try:
         yield engine
     finally:

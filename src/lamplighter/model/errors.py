@@ -186,6 +186,12 @@ class StoreReadOnly(StoreError):
     code = "store-read-only"
 
 
+class StoreForbidden(StoreError):
+    """The database user lacks a right."""
+
+    code = "store-forbidden"
+
+
 class StoreFull(StoreError):
     """The disk under the store is full."""
 

@@ -20,3 +20,5 @@ class Capabilities:
     """In words: when an acknowledged job can be lost."""
     max_batch: int
     """Largest number of jobs one call may carry."""
+    roles: bool = False
+    """Users of the database may be limited to running jobs, or to looking at them."""

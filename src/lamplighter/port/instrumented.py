@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from lamplighter import runtime
 from lamplighter.observability import events
+from lamplighter.port.store import DEFAULT_LEASE_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from lamplighter.port.capabilities import Capabilities
+    from lamplighter.port.checkup import Checkup
     from lamplighter.port.store import (
         Engine,
         Inspector,
@@ -60,8 +62,8 @@ class Instrumented:
     def inspector(self) -> Inspector:
         return self._inspector
 
-    async def open(self) -> None:
-        await self._engine.open()
+    async def open(self, *, create: bool = True) -> None:
+        await self._engine.open(create=create)
         self._bind()
 
     async def close(self) -> None:
@@ -69,6 +71,12 @@ class Instrumented:
 
     async def migrate(self) -> tuple[int, int]:
         return await self._engine.migrate()
+
+    async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:
+        await self._engine.grant(run=run, read=read)
+
+    async def check_up(self, *, lease_ms: int = DEFAULT_LEASE_MS) -> Checkup:
+        return await self._engine.check_up(lease_ms=lease_ms)
 
     def _bind(self) -> None:
         engine = self._engine

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
     from lamplighter.model.lifecycle import Settlement
     from lamplighter.port.capabilities import Capabilities
+    from lamplighter.port.checkup import Checkup
     from lamplighter.port.values import (
         Beat,
         Changed,
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
         TypeSettings,
         WorkerInfo,
     )
+
+
+DEFAULT_LEASE_MS = 30_000
+"""The lease of workers that say nothing else."""
 
 
 class JobStore(Protocol):
@@ -357,8 +362,12 @@ class Engine(Protocol):
         """Reads only."""
         ...
 
-    async def open(self) -> None:
-        """Connect, check that the store is ours and of our version; migrate an empty one."""
+    async def open(self, *, create: bool = True) -> None:
+        """Connect, check that the store is ours and of our version; fill an empty one.
+
+        Without ``create`` a store that is not there is refused with StoreUnreachable, and none
+        is made.
+        """
         ...
 
     async def close(self) -> None:
@@ -367,4 +376,21 @@ class Engine(Protocol):
 
     async def migrate(self) -> tuple[int, int]:
         """Bring the store to this version; gives the version before and after."""
+        ...
+
+    async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:
+        """Let these users of the database run jobs, or only look; doing it twice is doing it once.
+
+        They keep these rights when the store is migrated. A user who does not exist is refused
+        with InvalidOption, and so is everyone where ``Capabilities.roles`` says no.
+        """
+        ...
+
+    async def check_up(self, *, lease_ms: int = DEFAULT_LEASE_MS) -> Checkup:
+        """Look at the set-up and settings of the store; works before it is opened.
+
+        Changes nothing, and makes no store where none is: that is a finding, like everything
+        else that `open` would refuse. Raises only when the store cannot be reached at all.
+        ``lease_ms`` is the lease of the workers, against which the clocks are compared.
+        """
         ...

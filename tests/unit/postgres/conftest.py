@@ -32,7 +32,7 @@ def admin(url: str) -> Iterator[psycopg.Connection]:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """A server of the test's own, which it may stop and kill."""
-    with start(newest_server(), tmp_path, fast=True) as running:
+    with start(newest_server(), tmp_path) as running:
         yield running
 
 

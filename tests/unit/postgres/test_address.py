@@ -61,6 +61,14 @@ def test_wake_ups_are_on_or_off():
         parse("postgresql://h/db?listen=maybe")
 
 
+def test_a_server_that_forgets_is_accepted_only_when_the_address_says_so():
+    assert parse("postgresql://h/db").durable
+    assert not parse("postgresql://h/db?durability=none").durable
+    assert "durability" not in parse("postgresql://h/db?durability=none").parameters
+    with pytest.raises(InvalidUrl, match="durability"):
+        parse("postgresql://h/db?durability=maybe")
+
+
 @pytest.mark.parametrize(
     "url",
     [

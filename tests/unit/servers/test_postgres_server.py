@@ -233,13 +233,13 @@ def test_each_store_is_a_new_schema_that_goes_away(own_stores, tmp_path, monkeyp
     monkeypatch.delenv(stores.GIVEN, raising=False)
     with stores.postgres_schemas(tmp_path) as fresh:
         first, second = fresh(), fresh()
-        assert first.endswith("/postgres?schema=s_1")
-        assert second.endswith("/postgres?schema=s_2")
+        assert first.endswith("/postgres?durability=none&schema=s_1")
+        assert second.endswith("/postgres?durability=none&schema=s_2")
         server = stores._shared.url()
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute("CREATE SCHEMA s_1 CREATE TABLE jobs (id int)")
     with stores.postgres_schemas(tmp_path) as fresh:
-        assert fresh().endswith("?schema=s_3")
+        assert fresh().endswith("&schema=s_3")
         assert stores._shared.url() == server
     assert value(server, "SELECT count(*) FROM pg_namespace WHERE nspname ~ '^s_'") == 0
     own_stores.close()

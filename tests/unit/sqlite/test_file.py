@@ -134,7 +134,7 @@ async def test_a_folder_one_may_not_write_is_read_only(
 async def test_a_network_file_system_is_refused(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "_file_system", lambda _: "nfs4")
+    monkeypatch.setattr(database, "file_system", lambda _: "nfs4")
     error = await refused(f"sqlite:///{path}")
     assert "nfs4" in error.cause
 

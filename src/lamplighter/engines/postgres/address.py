@@ -2,9 +2,10 @@
 
     postgresql://user:password@host:5432/database?schema=lamplighter&pool=4&listen=on
 
-``schema``  the schema the store lives in; several stores may share a database.
-``pool``    connections of one process: one is kept for signs of life, one for wake-ups.
-``listen``  `off`: neither send nor wait for wake-ups; workers find new jobs at their next poll.
+``schema``      the schema the store lives in; several stores may share a database.
+``pool``        connections of one process: one is kept for signs of life, one for wake-ups.
+``listen``      `off`: neither send nor wait for wake-ups; workers find new jobs at their next poll.
+``durability``  `none`: also use a server that may forget what it has acknowledged; `full`: never.
 
 Everything else goes to PostgreSQL's own library: `sslmode`, `connect_timeout`, several hosts, …
 """
@@ -53,6 +54,8 @@ class Address:
     schema: str = DEFAULT_SCHEMA
     pool: int = DEFAULT_POOL
     listen: bool = True
+    durable: bool = True
+    """Refuse a server that may forget what it has acknowledged."""
 
 
 def parse(url: str) -> Address:
@@ -69,16 +72,17 @@ def parse(url: str) -> Address:
     schema = _schema(options.pop("schema", DEFAULT_SCHEMA))
     pool = _pool(options.pop("pool", str(DEFAULT_POOL)))
     listen = _listen(options.pop("listen", "on"))
+    durable = _durable(options.pop("durability", "full"))
     rest = f"{base}?{urlencode(options, quote_via=quote)}" if options else base
     given, problem = _read(rest)
     if problem:
         raise InvalidUrl(
             f"the address {public} cannot be read: {problem}",
             hint=f"write {_EXAMPLE}; in user and password, write @ as %40, / as %2F, : as %3A; "
-            "options of ours are schema, pool and listen, all others are PostgreSQL's own",
+            "options of ours are schema, pool, listen and durability, all others are PostgreSQL's",
             value=public,
         )
-    return Address({**_DEFAULTS, **given}, public, schema, pool, listen)
+    return Address({**_DEFAULTS, **given}, public, schema, pool, listen, durable)
 
 
 def shown(url: str) -> str:
@@ -145,3 +149,19 @@ def _listen(text: str) -> bool:
         hint="write listen=off to do without wake-ups, for instance behind a transaction pooler",
         value=text,
     )
+
+
+def _durable(text: str) -> bool:
+    if text in ("full", "none"):
+        return text == "full"
+    raise InvalidUrl(
+        f"the option durability={brief(text)} is neither full nor none",
+        hint="write durability=none for a server whose jobs may be lost, for instance in tests; "
+        "without the option such a server is refused",
+        value=text,
+    )
+
+
+def user_of(where: str) -> str:
+    """Give the database user an address names, or nothing where the system's own name is used."""
+    return _read(where.partition("?")[0])[0].get("user", "")

@@ -9,7 +9,7 @@ from psycopg.abc import PQGen
 from psycopg.rows import TupleRow
 
 from lamplighter import runtime
-from lamplighter.engines.postgres import faults, ids
+from lamplighter.engines.postgres import faults, ids, refusal
 from lamplighter.engines.postgres.address import Address
 
 T = TypeVar("T")
@@ -63,8 +63,9 @@ async def connect_patiently(address: Address, seconds: float) -> Connection:
     while True:
         try:
             return await connect(address)
-        except Error as error:
+        except Error as raised:
+            error = await refusal.with_code(raised, address)
             if not faults.may_pass(error) or runtime.monotonic() + pause > end:
-                raise faults.explain(error, address.shown) from error
+                raise faults.explain(error, address.shown) from raised
         await runtime.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)

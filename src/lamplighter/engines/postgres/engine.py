@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from lamplighter.engines.postgres import address, installer
 from lamplighter.engines.postgres.call import Call
 from lamplighter.engines.postgres.pool import Pools
+from lamplighter.engines.postgres.rights import Holders
 from lamplighter.engines.postgres.verbs import inspect, membership, rescue
 from lamplighter.engines.postgres.verbs import settings as operators
 from lamplighter.engines.postgres.verbs.cancel import cancel
+from lamplighter.engines.postgres.verbs.check_up import check_up
 from lamplighter.engines.postgres.verbs.claim import claim
 from lamplighter.engines.postgres.verbs.explain import explain
 from lamplighter.engines.postgres.verbs.hold import hold
@@ -29,6 +32,8 @@ from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
 from lamplighter.model.lifecycle import Settlement
 from lamplighter.model.names import check_words
 from lamplighter.port.capabilities import Capabilities
+from lamplighter.port.checkup import Checkup
+from lamplighter.port.store import DEFAULT_LEASE_MS
 from lamplighter.port.values import (
     Beat,
     Changed,
@@ -68,6 +73,12 @@ CAPABILITIES = Capabilities(
     loss_window="none while the server's disk lives and synchronous_commit is on; after a failover "
     "to an asynchronous standby, what had not reached it",
     max_batch=10_000,
+    roles=True,
+)
+FORGETFUL = replace(
+    CAPABILITIES,
+    durable_submit=False,
+    loss_window="as the server's settings have it, whatever they are: durability=none in the url",
 )
 
 
@@ -77,12 +88,12 @@ class PostgresEngine:
     ``clock_ms`` is for tests: each call then tells the store what time it is.
     """
 
-    capabilities = CAPABILITIES
-
     def __init__(
         self, url: str, clock_ms: Callable[[], int] | None = None, deadline: float = 30.0
     ) -> None:
         self._address = address.parse(url)
+        declared = CAPABILITIES if self._address.durable else FORGETFUL
+        self.capabilities = replace(declared, push_wakeup=self._address.listen)
         self._clock_ms = clock_ms
         self._deadline = deadline
         # The parts exist only between open and close; using them before says so.
@@ -94,10 +105,10 @@ class PostgresEngine:
         self.wakeup: PostgresWakeup = self._closed
         self._pools: Pools | None = None
 
-    async def open(self) -> None:
+    async def open(self, *, create: bool = True) -> None:
         if self._pools is not None:
             return
-        await self._prepare(migrate=False)
+        await self._prepare(migrate=False, create=create)
         pools = self._pools = Pools(self._address, self._deadline, self._clock_ms)
         self.jobs = PostgresJobs(pools)
         self.membership = PostgresMembership(pools)
@@ -115,11 +126,18 @@ class PostgresEngine:
     async def migrate(self) -> tuple[int, int]:
         return await self._prepare(migrate=True)
 
-    async def _prepare(self, *, migrate: bool) -> tuple[int, int]:
+    async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:
+        await installer.grant(self._address, self._deadline, Holders(tuple(run), tuple(read)))
+
+    async def check_up(self, *, lease_ms: int = DEFAULT_LEASE_MS) -> Checkup:
+        return await check_up(self._address, self._deadline, lease_ms)
+
+    async def _prepare(self, *, migrate: bool, create: bool = True) -> tuple[int, int]:
         return await installer.prepare(
             self._address,
             self._deadline,
             migrate=migrate,
+            create=create,
             test_clock=self._clock_ms is not None,
         )
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 
+from lamplighter.engines.postgres.address import user_of
 from lamplighter.model.errors import (
     StoreBusy,
     StoreDamaged,
     StoreError,
+    StoreForbidden,
+    StoreForeign,
     StoreFull,
     StoreReadOnly,
     StoreUnreachable,
 )
 
+_PROTOCOL = "08P01"
 _REPEAT = frozenset(
     {
         "40001",  # serialization failure
@@ -44,6 +50,7 @@ _REFUSALS = (
     "is not permitted to log in",
     "does not have connect privilege",
     "is not currently accepting connections",
+    "no space left on device",
 )
 
 
@@ -51,7 +58,7 @@ def may_pass(error: psycopg.Error) -> bool:
     """Tell whether the same call may well succeed a little later, on a new connection."""
     code = error.sqlstate
     if code is not None:
-        return code in _REPEAT or code.startswith("08")
+        return code in _REPEAT or (code.startswith("08") and code != _PROTOCOL)
     if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return False
     words = str(error).lower()
@@ -70,30 +77,77 @@ def explain(error: psycopg.Error, where: str) -> StoreError:
     if code is None:
         return _without_code(error, where)
     said = _said(error)
-    if code == "53100":
-        return StoreFull(
-            f"the disk of the PostgreSQL server at {where} is full",
-            hint="free some space; nothing was half written, and work goes on by itself then",
-            value=where,
-        )
+    for explanation in (_unusable, _refused, _damaged):
+        found = explanation(code, said, where)
+        if found is not None:
+            return found
+    return StoreError(
+        f"PostgreSQL failed at {where}: {said} ({code})",
+        hint="this is not expected; please report it with the text above",
+        value=where,
+    )
+
+
+def _refused(code: str, said: str, where: str) -> StoreError | None:
+    """The server does not want this user, or not for this."""
     if code == "25006":
-        return StoreReadOnly(
-            f"the PostgreSQL server at {where} only reads: {said}",
-            hint="name the primary server; with several hosts in the url it is found by itself",
-            value=where,
-        )
+        return _read_only(where, f": {said}")
     if code == "42501":
-        return StoreUnreachable(
-            f"the database user may not do this at {where}: {said}",
-            hint="let `lamplighter migrate` run as the owner of the schema, and grant other users "
-            "usage of the schema and rights on all its tables, sequences and functions",
+        user = user_of(where)
+        return StoreForbidden(
+            f"the database user{f' `{user}`' if user else ''} may not do this at {where}: {said}",
+            hint=f"run `lamplighter migrate --grant-run {user or 'USER'}` as the owner of the "
+            "store to let this user run jobs (--grant-read: only look); making and migrating a "
+            "store is for its owner",
+            value=user or where,
+        )
+    remedy = _REMEDIES.get(code) or _REMEDIES.get(code[:2])
+    if remedy is None:
+        return None
+    return StoreUnreachable(
+        f"the PostgreSQL server at {where} cannot be used: {said}", hint=remedy, value=where
+    )
+
+
+_REMEDIES = {
+    "28P01": "check user and password in the url",
+    "28": "check user and password in the url, that this user exists and may log in, and what the "
+    "server's pg_hba.conf allows",
+    "3D": "create the database, or name another one in the url",
+    "55000": "choose a database that takes connections, or let it: ALTER DATABASE … "
+    "ALLOW_CONNECTIONS true",
+    _PROTOCOL: "a pooler that refuses start-up parameters wants `options=…` out of the url and "
+    "PGOPTIONS out of the environment: say ALTER ROLE … SET … instead; else check that a "
+    "PostgreSQL server is what answers there",
+    "08": "check host and port in the url, and that a PostgreSQL server is what answers there",
+    "57": "wait until the server has started; what was asked may be repeated safely",
+    "58": "check the server's disk and its log; what was asked may be repeated safely",
+}
+
+
+def _unusable(code: str, said: str, where: str) -> StoreError | None:
+    """The server cannot do it now."""
+    if code == "53100":
+        return _full(where)
+    if code == "53300":
+        return _crowded(where, said)
+    if code[:2] in ("40", "53") or code in ("55P03", "57014"):
+        return StoreBusy(
+            f"the PostgreSQL server at {where} could not do it in time: {said}",
+            hint="look at its load, `max_connections`, and open transactions in pg_stat_activity; "
+            "what was asked may be repeated safely",
             value=where,
         )
+    return None
+
+
+def _damaged(code: str, said: str, where: str) -> StoreError | None:
+    """Something is not as it should be."""
     if code in ("42P01", "42703", "42883", "3F000"):
         return StoreDamaged(
             f"a part of the store at {where} is missing: {said}",
-            hint="run `lamplighter migrate` to put functions back; restore lost tables from a "
-            "backup",
+            hint="run `lamplighter migrate` to put functions back, with the newest version in use; "
+            "restore lost tables from a backup",
             value=where,
         )
     if code in ("XX001", "XX002"):
@@ -102,44 +156,53 @@ def explain(error: psycopg.Error, where: str) -> StoreError:
             hint="restore it from a backup, or promote a standby",
             value=where,
         )
-    if code[:2] in ("40", "53") or code in ("55P03", "57014"):
-        return StoreBusy(
-            f"the PostgreSQL server at {where} could not do it in time: {said}",
-            hint="look at its load, `max_connections`, and open transactions in pg_stat_activity; "
-            "what was asked may be repeated safely",
+    if code == "2BP01":
+        return StoreForeign(
+            f"something that is not ours stands on a part of the store at {where}: {said}",
+            hint="drop it, migrate, and make it anew",
             value=where,
         )
-    if code[:2] in ("08", "28", "3D", "57", "58"):
-        return StoreUnreachable(
-            f"the PostgreSQL server at {where} cannot be used: {said}",
-            hint="check that it runs and accepts this user; what was asked may be repeated safely",
-            value=where,
-        )
-    return StoreError(
-        f"PostgreSQL failed at {where}: {said} ({code})",
-        hint="this is not expected; please report it with the text above",
-        value=where,
-    )
+    return None
 
 
 def _without_code(error: psycopg.Error, where: str) -> StoreError:
     said = _said(error)
     words = said.lower()
+    if "no space left on device" in words:
+        return _full(where)
     if "session is read-only" in words or "hot standby" in words:
-        return StoreReadOnly(
-            f"the PostgreSQL server at {where} only reads",
-            hint="name the primary server; with several hosts in the url it is found by itself",
-            value=where,
-        )
+        return _read_only(where, "")
     if "too many" in words or "remaining connection slots" in words:
-        return StoreBusy(
-            f"the PostgreSQL server at {where} has no free connection: {said}",
-            hint="raise `max_connections`, use fewer processes, or a smaller pool=… in the url",
-            value=where,
-        )
+        return _crowded(where, said)
     return StoreUnreachable(
         f"the PostgreSQL server at {where} cannot be reached: {said}",
         hint=_remedy(words),
+        value=where,
+    )
+
+
+def _read_only(where: str, said: str) -> StoreReadOnly:
+    return StoreReadOnly(
+        f"the PostgreSQL server at {where} only reads{said}",
+        hint="name the primary server; with several hosts in the url it is found by itself. If it "
+        "is the primary, default_transaction_read_only was switched on: `lamplighter doctor` says "
+        "where",
+        value=where,
+    )
+
+
+def _crowded(where: str, said: str) -> StoreBusy:
+    return StoreBusy(
+        f"the PostgreSQL server at {where} has no free connection: {said}",
+        hint="raise `max_connections`, use fewer processes, or a smaller pool=… in the url",
+        value=where,
+    )
+
+
+def _full(where: str) -> StoreFull:
+    return StoreFull(
+        f"the disk of the PostgreSQL server at {where} is full",
+        hint="free some space; nothing was half written, and work goes on by itself then",
         value=where,
     )
 
@@ -158,8 +221,15 @@ def _remedy(words: str) -> str:
     return "check host and port in the url, that the server runs, and that nothing blocks the way"
 
 
+# What the library puts before the server's own words: where it went, and how serious it is.
+_PREFIX = re.compile(r"connection to server (at|on) .*? failed: (\w+:  )?")
+
+
 def _said(error: psycopg.Error) -> str:
-    """The first thing the library said, on one line."""
+    """The first thing the server or the library said, on one line."""
     text = error.diag.message_primary or str(error) or type(error).__name__
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0].removeprefix("connection failed: ") if lines else text
+    if not lines:
+        return text
+    first = lines[0].removeprefix("connection failed: ").removeprefix("connection is bad: ")
+    return _PREFIX.sub("", first, count=1) or first

@@ -76,9 +76,8 @@ def _check_place(path: Path) -> None:
             hint="name a file inside it",
             value=str(path),
         )
-    kind = _file_system(path.parent)
-    in_user_space = kind.startswith("fuse.") and not kind.startswith(_LOCAL_FUSE)
-    if kind.startswith(_NETWORK) or in_user_space:
+    kind = file_system(path.parent)
+    if is_remote(kind):
         raise StoreUnreachable(
             f"`{path}` lies on a network file system ({kind}), where file locks cannot be trusted",
             hint="use a local disk, or PostgreSQL for several machines",
@@ -92,7 +91,23 @@ def _check_place(path: Path) -> None:
         )
 
 
-def _file_system(folder: Path) -> str:
+def check_there(path: Path) -> None:
+    """Refuse a file that is not there, or empty."""
+    if not path.exists() or path.stat().st_size == 0:
+        raise StoreUnreachable(
+            f"there is no store `{path}` yet",
+            hint="name another one in the url, or run: lamplighter migrate",
+            value=str(path),
+        )
+
+
+def is_remote(kind: str) -> bool:
+    """Tell whether a kind of file system leads over a network, as far as one can tell."""
+    in_user_space = kind.startswith("fuse.") and not kind.startswith(_LOCAL_FUSE)
+    return kind.startswith(_NETWORK) or in_user_space
+
+
+def file_system(folder: Path) -> str:
     """Name the type of file system under a folder, as far as the system says."""
     try:
         lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
@@ -153,7 +168,7 @@ def prepare(path: Path, clock_ms: Callable[[], int], *, migrate: bool) -> tuple[
     steps = migrations()
     with closing(open_connection(path, clock_ms, writer=True)) as connection:
         try:
-            found = _known_version(connection, path, len(steps), migrate=migrate)
+            found = known_version(connection, path, len(steps), migrate=migrate)
             if found == len(steps):
                 return found, found
             with closing(Turnstile(path)) as turnstile, turnstile:
@@ -174,7 +189,7 @@ def _fill(connection: sqlite3.Connection, path: Path, steps: list[str], *, migra
             value=str(path),
         )
     connection.execute("BEGIN IMMEDIATE")
-    before = _known_version(connection, path, len(steps), migrate=migrate)
+    before = known_version(connection, path, len(steps), migrate=migrate)
     for step in steps[before:]:
         for statement in split_script(step):
             connection.execute(statement)
@@ -184,9 +199,7 @@ def _fill(connection: sqlite3.Connection, path: Path, steps: list[str], *, migra
     return before
 
 
-def _known_version(
-    connection: sqlite3.Connection, path: Path, newest: int, *, migrate: bool
-) -> int:
+def known_version(connection: sqlite3.Connection, path: Path, newest: int, *, migrate: bool) -> int:
     """Give the store's version if this program may use it."""
     version = _version(connection, path)
     if version > newest:

@@ -11,6 +11,7 @@ from lamplighter.engines.sqlite.reader import Reader
 from lamplighter.engines.sqlite.verbs import inspect, membership, rescue
 from lamplighter.engines.sqlite.verbs import settings as operators
 from lamplighter.engines.sqlite.verbs.cancel import cancel
+from lamplighter.engines.sqlite.verbs.check_up import check_up
 from lamplighter.engines.sqlite.verbs.claim import claim
 from lamplighter.engines.sqlite.verbs.explain import explain
 from lamplighter.engines.sqlite.verbs.hold import hold
@@ -25,15 +26,17 @@ from lamplighter.engines.sqlite.verbs.submit import submit
 from lamplighter.engines.sqlite.verbs.unhold import unhold
 from lamplighter.engines.sqlite.wakeup import SqliteWakeup
 from lamplighter.engines.sqlite.writer import Writer
-from lamplighter.model.errors import InvalidInput, StoreClosed
+from lamplighter.model.errors import InvalidInput, InvalidOption, StoreClosed
 from lamplighter.model.names import check_words
 from lamplighter.port.capabilities import Capabilities
+from lamplighter.port.store import DEFAULT_LEASE_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
     from lamplighter.model.lifecycle import Settlement
+    from lamplighter.port.checkup import Checkup
     from lamplighter.port.values import (
         Beat,
         Changed,
@@ -94,10 +97,10 @@ class SqliteEngine:
         self._writer: Writer | None = None
         self._reader: Reader | None = None
 
-    async def open(self) -> None:
+    async def open(self, *, create: bool = True) -> None:
         if self._writer is not None:
             return
-        await self._prepare(migrate=False)
+        await self._prepare(migrate=False, create=create)
         writer = self._writer = Writer(self._path, self._clock_ms, self._deadline)
         reader = self._reader = Reader(self._path, self._clock_ms)
         self.jobs = SqliteJobs(writer, reader)
@@ -117,11 +120,24 @@ class SqliteEngine:
     async def migrate(self) -> tuple[int, int]:
         return await self._prepare(migrate=True)
 
-    async def _prepare(self, *, migrate: bool) -> tuple[int, int]:
+    async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:
+        if run or read:
+            raise InvalidOption(
+                f"SQLite knows no users, so `{[*run, *read][0]}` cannot be given rights",
+                hint=f"let the system do it: chown and chmod {self._path}",
+                value=[*run, *read][0],
+            )
+
+    async def check_up(self, *, lease_ms: int = DEFAULT_LEASE_MS) -> Checkup:
+        return await asyncio.to_thread(check_up, self._path, self._clock_ms, lease_ms)
+
+    async def _prepare(self, *, migrate: bool, create: bool = True) -> tuple[int, int]:
         """Check and fill the file, in a thread: both may wait for the disk or for others."""
 
         def prepare() -> tuple[int, int]:
             database.check_place(self._path)
+            if not create:
+                database.check_there(self._path)
             return database.prepare(self._path, self._clock_ms, migrate=migrate)
 
         return await asyncio.to_thread(prepare)

@@ -45,6 +45,7 @@ MODULES = (
     "fairness",
     "races",
     "opening",
+    "checkup",
     "state_machine",
 )
 

@@ -1,0 +1,110 @@
+"""Who may do what: the owner migrates, some run jobs, some only look.
+
+PostgreSQL keeps the rights; nothing is written down beside them. Who had all rights of one kind
+before a migration is given them on what is new after it.
+
+``run``   reads and writes all tables and calls all functions, but makes and drops none. The tables
+          of the days are made by two functions that act as the owner.
+``read``  reads all tables and calls the functions that change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import sql
+
+from lamplighter.engines.postgres import statements
+from lamplighter.engines.postgres.connection import Connection
+from lamplighter.model.errors import InvalidOption
+
+CLOCK = "now_ms"
+"""The one function for those who look that is not the same for a whole statement."""
+
+# Who has been given rights on every table of the store, and whether these include writing.
+_HOLDERS = """
+SELECT r.rolname::text, bool_and(g.writes)
+FROM (
+    SELECT a.grantee,
+           c.oid,
+           bool_or(a.privilege_type = 'SELECT') AS reads,
+           count(*) FILTER (WHERE a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE')) = 3 AS writes
+    FROM pg_class AS c
+    CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+    WHERE c.relnamespace = current_schema()::regnamespace
+      AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.grantee <> c.relowner
+    GROUP BY a.grantee, c.oid
+) AS g
+JOIN pg_roles AS r ON r.oid = g.grantee
+WHERE g.reads
+GROUP BY r.rolname
+HAVING count(*) = (
+    SELECT count(*) FROM pg_class AS c
+    WHERE c.relnamespace = current_schema()::regnamespace
+      AND c.relkind IN ('r', 'p') AND NOT c.relispartition)
+"""
+
+_FUNCTIONS = """
+SELECT p.oid::regprocedure::text, p.provolatile <> 'v' OR p.proname = %s
+FROM pg_proc AS p
+WHERE p.pronamespace = current_schema()::regnamespace AND p.proname = ANY (%s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """Names of database users."""
+
+    run: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+
+
+async def holders(connection: Connection) -> Holders:
+    """Give those who may run jobs or look in the current schema, beside its owner."""
+    cursor = await connection.execute(_HOLDERS)
+    found = await cursor.fetchall()
+    return Holders(
+        tuple(name for name, writes in found if writes),
+        tuple(name for name, writes in found if not writes),
+    )
+
+
+async def check(connection: Connection, names: Iterable[str]) -> None:
+    """Refuse users that the server does not know."""
+    cursor = await connection.execute("SELECT rolname::text FROM pg_roles")
+    known = {name for (name,) in await cursor.fetchall()}
+    for name in names:
+        if name not in known:
+            raise InvalidOption(
+                f"there is no database user `{name}`",
+                hint=f"create it first: CREATE ROLE {name} LOGIN PASSWORD '…'",
+                value=name,
+            )
+
+
+async def give(connection: Connection, to: Holders) -> None:
+    """Give the rights, inside the caller's transaction; giving them twice changes nothing."""
+    if not (to.run or to.read):
+        return
+    cursor = await connection.execute(_FUNCTIONS, (CLOCK, statements.function_names()))
+    functions = await cursor.fetchall()
+    parts = [
+        *_grants(to.run, "SELECT, INSERT, UPDATE, DELETE", [name for name, _ in functions]),
+        *_grants(to.read, "SELECT", [name for name, harmless in functions if harmless]),
+    ]
+    cursor = await connection.execute("SELECT quote_ident(current_schema())")
+    row: Any = await cursor.fetchone()
+    script: Any = ";\n".join(parts).replace("{schema}", row[0])
+    await connection.execute(script)
+
+
+def _grants(names: tuple[str, ...], rights: str, functions: list[str]) -> Iterable[str]:
+    for name in names:
+        user = sql.Identifier(name).as_string()
+        yield f"GRANT USAGE ON SCHEMA {{schema}} TO {user}"
+        yield f"GRANT {rights} ON ALL TABLES IN SCHEMA {{schema}} TO {user}"
+        if rights != "SELECT":
+            yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {{schema}} TO {user}"
+        yield f"GRANT EXECUTE ON FUNCTION {', '.join(functions)} TO {user}"

@@ -1,0 +1,385 @@
+"""Three kinds of users: the owner migrates, some run jobs, some only look."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from importlib import import_module
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from lamplighter.engines.postgres import functions, installer, statements
+from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.model.errors import InvalidOption, StoreBusy, StoreForbidden, StoreUnreachable
+from lamplighter.port.conformance.builders import completed, failed, new_job, recording
+from lamplighter.port.conformance.clock import VirtualClock
+from lamplighter.port.conformance.plugin import (
+    clock,
+    connector,
+    engine,
+    engine_factory,
+    fresh_engine,
+    open_engine,
+    store_url,
+)
+from lamplighter.port.values import (
+    ClaimRequest,
+    JobFilter,
+    NewWorker,
+    QueueSettings,
+    Renewal,
+    Retention,
+    TenantSettings,
+    TypeSettings,
+)
+from tests.servers.stores import postgres_schemas
+
+__all__ = [
+    "clock",
+    "connector",
+    "engine",
+    "engine_factory",
+    "fresh_engine",
+    "open_engine",
+    "store_url",
+]
+
+BY = {"by": "ada", "reason": "test"}
+NEWEST = len(statements.migrations())
+
+
+class Users:
+    """Three users of one store, and its addresses for them."""
+
+    def __init__(self, url: str, number: int) -> None:
+        self.owner, self.run, self.read = (
+            f"{what}_{number}" for what in ("owner", "runner", "reader")
+        )
+        self.schema = url.partition("schema=")[2].partition("&")[0]
+        self._url = url
+
+    def url(self, user: str) -> str:
+        return self._url.replace("//postgres@", f"//{user}@")
+
+    async def install(self, clock_ms: Callable[[], int] | None = None) -> None:
+        made = PostgresEngine(self.url(self.owner), clock_ms)
+        await made.migrate()
+        await made.grant(run=[self.run], read=[self.read])
+
+
+@pytest.fixture
+def make_users(tmp_path) -> Iterator[Callable[[], Users]]:
+    """New stores with users of their own, who own nothing else."""
+    made: list[Users] = []
+    with postgres_schemas(tmp_path) as fresh:
+        admin_url = fresh().partition("?")[0]
+
+        def make() -> Users:
+            users = Users(fresh(), len(made))
+            with psycopg.connect(admin_url, autocommit=True) as admin:
+                for user in (users.owner, users.run, users.read):
+                    admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(user)))
+                admin.execute(f"CREATE SCHEMA {users.schema} AUTHORIZATION {users.owner}")
+            made.append(users)
+            return users
+
+        yield make
+        with psycopg.connect(admin_url, autocommit=True) as admin:
+            for users in made:
+                admin.execute(f"DROP SCHEMA IF EXISTS {users.schema} CASCADE")
+                for user in (users.owner, users.run, users.read):
+                    admin.execute(f"DROP OWNED BY {user} CASCADE")
+                    admin.execute(f"DROP ROLE {user}")
+
+
+@pytest.fixture
+def users(make_users: Callable[[], Users]) -> Users:
+    return make_users()
+
+
+@pytest.fixture
+def admin(users: Users) -> Iterator[psycopg.Connection]:
+    """Looks into the store as a superuser."""
+    url = users.url("postgres").partition("?")[0]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT set_config('search_path', %s, false)", (users.schema,))
+        yield connection
+
+
+# ── the contract, kept by a user who owns nothing ────────────────────────────────────────────
+
+
+@pytest.fixture
+def fresh_store(make_users: Callable[[], Users], clock: VirtualClock) -> Callable[[], str]:
+    """Stores made by their owner, reached as the user who runs jobs."""
+
+    def fresh() -> str:
+        users = make_users()
+        asyncio.run(users.install(clock.now_ms))
+        return users.url(users.run)
+
+    return fresh
+
+
+for _module in ("prune", "purge", "replay", "cancel", "hold", "record", "settings", "membership"):
+    _found = vars(import_module(f"lamplighter.port.conformance.{_module}"))
+    globals().update({name: one for name, one in _found.items() if name.startswith("test_")})
+
+
+async def test_who_runs_jobs_makes_and_drops_nothing(users: Users):
+    await users.install()
+    engine = PostgresEngine(users.url(users.run))
+    await engine.open()
+    await engine.jobs.prune(Retention(), 10)
+    await engine.close()
+
+    with psycopg.connect(users.url(users.run).partition("?")[0], autocommit=True) as connection:
+        connection.execute("SELECT set_config('search_path', %s, false)", (users.schema,))
+        made = connection.execute("SELECT count(*) FROM days()").fetchone()
+        assert made == (4,)
+        for attempt in (
+            "CREATE TABLE mine (n integer)",
+            "DROP TABLE job",
+            "TRUNCATE job",
+            "ALTER TABLE job ADD COLUMN n integer",
+            "CREATE FUNCTION mine() RETURNS integer LANGUAGE sql RETURN 1",
+            "CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql RETURN 1",
+            "DROP FUNCTION drop_day",
+            f"DROP SCHEMA {users.schema} CASCADE",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(attempt)
+
+
+# ── a user who only looks ────────────────────────────────────────────────────────────────────
+
+
+def asking() -> ClaimRequest:
+    return ClaimRequest(
+        nonce="0" * 16,
+        worker="w",
+        queues=(("default", 5),),
+        types=("work",),
+        limit=5,
+        lease_ms=30_000,
+    )
+
+
+async def test_who_looks_sees_everything_and_can_change_nothing(users: Users):
+    await users.install()
+    running, reading = (PostgresEngine(users.url(user)) for user in (users.run, users.read))
+    await running.open()
+    await reading.open()
+    jobs = [new_job(), new_job(), new_job()]
+    await running.jobs.submit(jobs)
+    first, second, third = (await running.jobs.claim(asking())).claims
+    await running.jobs.settle([completed(first), failed(second)])
+
+    look = reading.inspector
+    for one in jobs:
+        assert await look.job(one.id)
+        assert await look.explain(one.id)
+    assert len((await look.jobs(JobFilter(), limit=10)).jobs) == 3
+    assert sum((await look.counts()).values()) == 3
+    assert [queue.name for queue in await look.queues()] == ["default"]
+    await look.tenants()
+    await look.types()
+    await look.workers()
+    await look.dead_groups(JobFilter())
+    await look.logs(jobs[0].id)
+    assert await look.attempts(third.job.id)
+
+    ids = [jobs[0].id]
+    worker = NewWorker(id="w", host="h", pid=1, queues=("default",), slots=1)
+    writes: dict[str, Callable[[], Awaitable[object]]] = {
+        "submit": lambda: reading.jobs.submit([new_job()]),
+        "claim": lambda: reading.jobs.claim(asking()),
+        "renew": lambda: reading.jobs.renew([Renewal(third.job.id, third.fence)], 1000),
+        "settle": lambda: reading.jobs.settle([completed(third)]),
+        "record": lambda: reading.jobs.record([recording(third)]),
+        "cancel": lambda: reading.jobs.cancel(ids, **BY),
+        "hold": lambda: reading.jobs.hold(ids, **BY),
+        "unhold": lambda: reading.jobs.unhold(ids, **BY),
+        "retry": lambda: reading.jobs.retry(ids, **BY),
+        "replay": lambda: reading.jobs.replay(ids, **BY),
+        "purge": lambda: reading.jobs.purge(ids, **BY),
+        "prune": lambda: reading.jobs.prune(Retention(), 10),
+        "join": lambda: reading.membership.join(worker),
+        "beat": lambda: reading.membership.beat("w", 0),
+        "leave": lambda: reading.membership.leave("w"),
+        "lead": lambda: reading.membership.lead("prune", "w", 1000),
+        "put_queue": lambda: reading.settings.put_queue("q", QueueSettings(held=True), **BY),
+        "put_tenant": lambda: reading.settings.put_tenant("t", TenantSettings(held=True), **BY),
+        "put_type": lambda: reading.settings.put_type("t", TypeSettings(held=True), **BY),
+    }
+    for verb, write in writes.items():
+        with pytest.raises(StoreForbidden) as refused:
+            await write()
+        assert f"`{users.read}`" in refused.value.cause
+        assert f"function {verb}" in refused.value.cause
+        assert f"--grant-run {users.read}" in refused.value.hint
+    await running.close()
+    await reading.close()
+
+
+# ── rights last ──────────────────────────────────────────────────────────────────────────────
+
+
+async def _works(users: Users) -> None:
+    for user in (users.run, users.read):
+        engine = PostgresEngine(users.url(user))
+        await engine.open()
+        if user == users.run:
+            await engine.jobs.submit([new_job()])
+        await engine.inspector.jobs(JobFilter(), limit=1)
+        await engine.close()
+
+
+async def test_rights_outlive_functions_that_are_made_anew(users: Users, admin: psycopg.Connection):
+    await users.install()
+    admin.execute("UPDATE meta SET value = 1 WHERE name = 'functions'")
+    admin.execute("DROP FUNCTION beat")
+    admin.execute(
+        "CREATE FUNCTION beat(id_ text, running_ integer) RETURNS text LANGUAGE sql RETURN 1"
+    )
+    admin.execute(f"ALTER FUNCTION beat OWNER TO {users.owner}")
+
+    await PostgresEngine(users.url(users.owner)).migrate()
+
+    await _works(users)
+
+
+async def test_rights_are_given_on_what_a_migration_makes(
+    users: Users, admin: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+):
+    await users.install()
+    admin.execute("CREATE ROLE stranger; GRANT SELECT ON job TO stranger")
+    steps = (*statements.migrations(), "CREATE TABLE later (n integer)")
+    monkeypatch.setattr(statements, "migrations", lambda: steps)
+    try:
+        await PostgresEngine(users.url(users.owner)).migrate()
+
+        rights = admin.execute(
+            "SELECT has_table_privilege(%s, 'later', 'INSERT'), "
+            "has_table_privilege(%s, 'later', 'SELECT'), "
+            "has_table_privilege(%s, 'later', 'INSERT'), "
+            "has_table_privilege('stranger', 'later', 'SELECT')",
+            (users.run, users.read, users.read),
+        ).fetchone()
+        assert rights == (True, True, False, False)
+    finally:
+        admin.execute("DROP OWNED BY stranger; DROP ROLE stranger")
+
+
+async def test_everybody_else_may_call_nothing(users: Users, admin: psycopg.Connection):
+    await users.install()
+
+    row = admin.execute(
+        "SELECT count(*) FROM pg_proc AS p, "
+        "aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a "
+        "WHERE p.pronamespace = current_schema()::regnamespace AND a.grantee = 0"
+    ).fetchone()
+
+    assert row == (0,)
+
+
+async def test_a_user_who_does_not_exist_is_refused(users: Users):
+    await users.install()
+
+    with pytest.raises(InvalidOption, match="`nobody_at_all`"):
+        await PostgresEngine(users.url(users.owner)).grant(run=["nobody_at_all"])
+
+
+async def test_who_does_not_own_the_store_can_give_no_rights(users: Users):
+    await users.install()
+
+    with pytest.raises(StoreForbidden, match=users.run):
+        await PostgresEngine(users.url(users.run)).grant(run=[users.read])
+
+
+async def test_who_only_runs_jobs_is_sent_to_the_owner_when_the_functions_are_old(
+    users: Users, admin: psycopg.Connection
+):
+    await users.install()
+    admin.execute("UPDATE meta SET value = 1 WHERE name = 'functions'")
+
+    for user in (users.run, users.read):
+        with pytest.raises(StoreForbidden, match=f"`{user}` may not change it") as refused:
+            await PostgresEngine(users.url(user)).open()
+        assert f"`{users.owner}`" in refused.value.hint
+
+
+# ── functions of several versions ────────────────────────────────────────────────────────────
+
+
+async def test_no_function_of_an_older_version_is_left(users: Users, admin: psycopg.Connection):
+    await users.install()
+    before = admin.execute(
+        "SELECT count(*) FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
+    ).fetchone()
+    # An older version took other parameters, and had one that is gone; one is the user's own.
+    admin.execute("CREATE FUNCTION beat(text) RETURNS text LANGUAGE sql RETURN 'old'")
+    admin.execute("CREATE FUNCTION gone_since() RETURNS text LANGUAGE sql RETURN 'old'")
+    admin.execute(f"COMMENT ON FUNCTION gone_since() IS '{functions.MARK}'")
+    admin.execute("CREATE FUNCTION of_the_user() RETURNS integer LANGUAGE sql RETURN 7")
+    admin.execute(f"ALTER FUNCTION beat(text) OWNER TO {users.owner}")
+    admin.execute(f"ALTER FUNCTION gone_since() OWNER TO {users.owner}")
+    admin.execute("UPDATE meta SET value = 1 WHERE name = 'functions'")
+
+    await PostgresEngine(users.url(users.owner)).migrate()
+
+    after = admin.execute(
+        "SELECT count(*) FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
+    ).fetchone()
+    assert before is not None
+    assert after == (before[0] + 1,)
+    assert admin.execute("SELECT of_the_user()").fetchone() == (7,)
+
+
+async def test_what_a_newer_version_has_made_is_left_alone(users: Users, admin: psycopg.Connection):
+    await users.install()
+    admin.execute("UPDATE meta SET value = 1 WHERE name = 'functions'")
+    admin.execute("UPDATE meta SET value = %s WHERE name = 'program'", (installer.program() + 1,))
+
+    await _works(users)
+    assert await PostgresEngine(users.url(users.owner)).migrate() == (NEWEST, NEWEST)
+
+    row = admin.execute("SELECT value FROM meta WHERE name = 'functions'").fetchone()
+    assert row == (1,)
+
+
+async def test_several_that_migrate_together_do_it_once(users: Users, admin: psycopg.Connection):
+    await users.install()
+    owner = users.url(users.owner)
+    for _ in range(3):
+        admin.execute("UPDATE meta SET value = 1 WHERE name = 'functions'")
+        answers = await asyncio.gather(*(PostgresEngine(owner).migrate() for _ in range(4)))
+        assert answers == [(NEWEST, NEWEST)] * 4
+    await _works(users)
+
+
+async def test_a_migration_that_would_keep_everybody_waiting_is_given_up(
+    users: Users, admin: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+):
+    await users.install()
+    monkeypatch.setattr(installer, "_LOCK_SECONDS", 0.2)
+    admin.execute("UPDATE meta SET value = 1 WHERE name = 'functions'")
+    url = users.url("postgres").partition("?")[0]
+    with psycopg.connect(url) as backup:
+        backup.execute(f"SELECT count(*) FROM {users.schema}.seen_job")
+        with pytest.raises(StoreBusy, match="nothing was changed"):
+            await PostgresEngine(users.url(users.owner)).migrate()
+
+    assert await PostgresEngine(users.url(users.owner)).migrate() == (NEWEST, NEWEST)
+
+
+async def test_a_store_that_is_not_there_is_not_made_for_who_only_looks(
+    users: Users, admin: psycopg.Connection
+):
+    with pytest.raises(StoreUnreachable, match="no store"):
+        await PostgresEngine(users.url(users.owner)).open(create=False)
+
+    row = admin.execute(
+        "SELECT count(*) FROM pg_class WHERE relnamespace = %s::regnamespace", (users.schema,)
+    ).fetchone()
+    assert row == (0,)
