@@ -102,6 +102,58 @@ BEGIN
 END
 $$;
 
+-- submit_one: the same for a single job without a key, in as few statements as there can be: most
+-- of what a small transaction costs is to begin its statements. Each is a look by a unique key.
+-- in   born_  when the id was made, by the caller's clock: milliseconds
+-- out  false: it was there before
+CREATE OR REPLACE FUNCTION submit_one(
+    queue_ text, level_ smallint, type_ text, requirement_ text, id_ uuid, born_ bigint,
+    tenant_ text, args_ bytea, delay_ bigint, instant_ bigint, extras_ text, delivery_ text,
+    cost_ integer, schedule_ text, mark_ text
+) RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    now_ bigint := now_ms();
+    due_ bigint := greatest(now_, coalesce(instant_, now_ + delay_));
+    since_ bigint := least(born_, now_) - 86400000;
+    lane_ integer;
+    seq_ bigint;
+BEGIN
+    SELECT lane.id INTO lane_
+    FROM lane
+    WHERE lane.queue = queue_
+      AND lane.level = level_
+      AND lane.type = type_
+      AND lane.requirement = requirement_;
+    IF lane_ IS NULL THEN
+        lane_ := (lanes_of(ARRAY[queue_], ARRAY[level_], ARRAY[type_], ARRAY[requirement_]))[1];
+    END IF;
+    INSERT INTO job (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
+                     size, schedule, hold)
+    VALUES (nextval('job_seq'), id_, lane_, tenant_, 'waiting', due_, now_, args_, extras_,
+            delivery_, cost_, length(args_), schedule_,
+            CASE WHEN mark_ IS NOT NULL THEN mark_at(mark_, now_) END)
+    ON CONFLICT (id) DO NOTHING
+    RETURNING job.seq INTO seq_;
+    IF seq_ IS NULL THEN
+        RETURN false;
+    END IF;
+    -- Only now: a job that has just ended has left `job`, and is surely to be seen where it went.
+    -- It ended after its id was made; a day is more than clocks differ. So one table of a day or
+    -- two is looked at, and not each that is kept.
+    IF EXISTS (SELECT FROM dead WHERE dead.id = id_
+               UNION ALL
+               SELECT FROM done WHERE done.id = id_ AND done.finished >= since_) THEN
+        DELETE FROM job WHERE job.id = id_;
+        RETURN false;
+    END IF;
+    IF mark_ IS NULL THEN
+        INSERT INTO arrival (lane, tenant, due, seq) VALUES (lane_, tenant_, due_, seq_);
+    END IF;
+    RETURN true;
+END
+$$;
+
 CREATE OR REPLACE FUNCTION submit(
     queues_ text[], levels_ smallint[], types_ text[], requirements_ text[],
     ids_ uuid[], lane_of_ integer[], tenants_ text[],
@@ -130,12 +182,9 @@ BEGIN
         INTO known_, answers_, owners_
         FROM take_keys(ids_, tenants_, scopes_, keys_, bodies_, now_) AS k;
     END IF;
-    fresh_ := CASE WHEN cardinality(ids_) = 1 AND known_ IS NULL
-        THEN insert_job(ids_, lanes_, tenants_, sizes_, args_, delays_, instants_, extras_,
-                        deliveries_, costs_, schedules_, hold_, now_)
-        ELSE insert_jobs(ids_, lanes_, lane_of_, tenants_, starts_, sizes_, args_, delays_,
-                         instants_, extras_, deliveries_, costs_, schedules_, held_, hold_, known_,
-                         now_) END;
+    fresh_ := insert_jobs(ids_, lanes_, lane_of_, tenants_, starts_, sizes_, args_, delays_,
+                          instants_, extras_, deliveries_, costs_, schedules_, held_, hold_, known_,
+                          now_);
     -- Only now: a job that has just ended has left `job`, and is surely to be seen where it went.
     ended_ := ended_of(fresh_);
     IF ended_ IS NOT NULL THEN
@@ -220,33 +269,6 @@ BEGIN
     )
     SELECT coalesce(array_agg(fresh.id), '{}') INTO fresh_ FROM fresh;
     RETURN fresh_;
-END
-$$;
-
--- insert_job: the same for a single job, which needs no set.
-CREATE OR REPLACE FUNCTION insert_job(
-    ids_ uuid[], lanes_ integer[], tenants_ text[], sizes_ integer[], args_ bytea,
-    delays_ bigint[], instants_ bigint[], extras_ text[], deliveries_ text[], costs_ integer[],
-    schedules_ text[], hold_ text, now_ bigint
-) RETURNS uuid[]
-LANGUAGE plpgsql AS $$
-DECLARE
-    due_ bigint := greatest(now_, coalesce(instants_[1], now_ + coalesce(delays_[1], 0)));
-    seq_ bigint;
-BEGIN
-    INSERT INTO job (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
-                     size, schedule, hold)
-    VALUES (nextval('job_seq'), ids_[1], lanes_[1], tenants_[1], 'waiting', due_, now_, args_,
-            extras_[1], deliveries_[1], coalesce(costs_[1], 1), sizes_[1], schedules_[1], hold_)
-    ON CONFLICT (id) DO NOTHING
-    RETURNING job.seq INTO seq_;
-    IF seq_ IS NULL THEN
-        RETURN '{}';
-    END IF;
-    IF hold_ IS NULL THEN
-        INSERT INTO arrival (lane, tenant, due, seq) VALUES (lanes_[1], tenants_[1], due_, seq_);
-    END IF;
-    RETURN ids_;
 END
 $$;
 

@@ -17,10 +17,13 @@ _MARK = records.mark_to_text("submit", "submitted held")
 _AT_LEAST_ONCE = Delivery.AT_LEAST_ONCE
 _CREATED = SubmitAnswer.CREATED
 _PARAMETERS = ", ".join(["%s"] * 21)
+_ONE = ", ".join(["%s"] * 15)
 
 
 async def submit(call: Call, jobs: Sequence[NewJob]) -> list[Submitted]:
     """Store what is new; the store answers only for the others."""
+    if len(jobs) == 1 and jobs[0].key is None:
+        return [await _submit_one(call, jobs[0])]
     rows = await call.rows(
         f"SELECT n, answer, id FROM {call.function('submit')}({_PARAMETERS})",
         (*_lanes(jobs), *_essentials(jobs), *_options(jobs), *_keys(jobs)),
@@ -29,6 +32,31 @@ async def submit(call: Call, jobs: Sequence[NewJob]) -> list[Submitted]:
     for place, answer, job_id in rows:
         answers[place - 1] = Submitted(job_id, SubmitAnswer(answer))
     return answers
+
+
+async def _submit_one(call: Call, job: NewJob) -> Submitted:
+    job_id = ids.uuid(job.id)
+    rows = await call.rows(
+        f"SELECT {call.function('submit_one')}({_ONE})",
+        (
+            job.queue,
+            int(job.level),
+            job.type,
+            job.requirement,
+            job_id,
+            ids.born_ms(job_id),
+            job.tenant,
+            job.args,
+            job.delay_ms,
+            job.run_at_ms,
+            None if job.extras is NO_EXTRAS else texts.extras_to_text(job.extras),
+            None if job.delivery is _AT_LEAST_ONCE else job.delivery.value,
+            job.cost,
+            job.schedule,
+            _MARK if job.held else None,
+        ),
+    )
+    return Submitted(job.id, _CREATED if rows[0][0] else SubmitAnswer.ALREADY)
 
 
 def _lanes(jobs: Sequence[NewJob]) -> tuple[object, ...]:
