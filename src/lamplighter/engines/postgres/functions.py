@@ -28,17 +28,17 @@ ORDER BY p.oid
 """
 
 
-async def make(connection: Connection) -> None:
-    """Make all functions in the current schema, inside the caller's transaction."""
+async def make(connection: Connection, schema: str) -> None:
+    """Make all functions in this schema, the current one, inside the caller's transaction."""
     before = await _ours(connection)
     try:
         async with connection.transaction():
-            await _script(connection, statements.functions())
+            await _script(connection, statements.functions(schema))
     except errors.InvalidFunctionDefinition:
         # One gives another answer than before: that cannot be replaced, only made anew.
         await _script(connection, _drops(name for name, _ in before.values()))
         before = {}
-        await _script(connection, statements.functions())
+        await _script(connection, statements.functions(schema))
     after = await _ours(connection)
     stale = [name for oid, (name, place) in before.items() if after.get(oid) == (name, place)]
     fresh = [name for oid, (name, _) in after.items() if oid not in before]

@@ -138,7 +138,7 @@ async def _fill(
         holders = await rights.holders(connection)
         for step in statements.migrations()[state.version :]:
             await _script(connection, step)
-        await functions.make(connection)
+        await functions.make(connection, address.schema)
         if test_clock:
             await _script(connection, statements.TEST_CLOCK)
         await rights.give(connection, holders)

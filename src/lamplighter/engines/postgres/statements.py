@@ -10,6 +10,8 @@ from importlib import resources
 _MADE = re.compile(r'^CREATE OR REPLACE FUNCTION "?(\w+)"?', re.MULTILINE)
 # A function in plain SQL is checked when it is made, so what it needs has to be there before.
 _FIRST = ("clock", "turns", "claim")
+# Where a function is too small to afford a search path of its own. A schema's name is checked.
+_SCHEMA = "@schema@"
 
 TEST_CLOCK = """
 CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint
@@ -28,9 +30,13 @@ def migrations() -> tuple[str, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
+def functions(schema: str) -> tuple[str, ...]:
+    """The files with the functions, for this schema, in the order in which they can be made."""
+    return tuple(file.replace(_SCHEMA, f'"{schema}"') for file in _functions())
+
+
 @cache
-def functions() -> tuple[str, ...]:
-    """The files with the functions, in the order in which they can be made."""
+def _functions() -> tuple[str, ...]:
     found = _read("sql")
     rest = sorted(found.keys() - set(_FIRST))
     return tuple(found[name] for name in (*_FIRST, *rest))
@@ -39,13 +45,13 @@ def functions() -> tuple[str, ...]:
 @cache
 def fingerprint() -> int:
     """A number that changes with any of the functions; it fits a bigint."""
-    digest = hashlib.sha256("\0".join(functions()).encode()).digest()
+    digest = hashlib.sha256("\0".join(_functions()).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def function_names() -> list[str]:
     """The names of all functions, however they are called; another program's are not among them."""
-    return sorted({name for file in functions() for name in _MADE.findall(file)})
+    return sorted({name for file in _functions() for name in _MADE.findall(file)})
 
 
 def _read(folder: str) -> dict[str, str]:

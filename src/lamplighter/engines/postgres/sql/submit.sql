@@ -12,7 +12,7 @@
 CREATE OR REPLACE FUNCTION lanes_of(
     queues_ text[], levels_ smallint[], types_ text[], requirements_ text[]
 ) RETURNS integer[]
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     lanes_ integer[];
     lane_ integer;
@@ -104,51 +104,55 @@ $$;
 
 -- submit_one: the same for a single job without a key, in as few statements as there can be: most
 -- of what a small transaction costs is to begin its statements. Each is a look by a unique key.
+-- For the same reason it has no settings, and names everything in full.
 -- in   born_  when the id was made, by the caller's clock: milliseconds
 -- out  false: it was there before
 CREATE OR REPLACE FUNCTION submit_one(
-    queue_ text, level_ smallint, type_ text, requirement_ text, id_ uuid, born_ bigint,
+    queue_ text, level_ integer, type_ text, requirement_ text, id_ uuid, born_ bigint,
     tenant_ text, args_ bytea, delay_ bigint, instant_ bigint, extras_ text, delivery_ text,
     cost_ integer, schedule_ text, mark_ text
 ) RETURNS boolean
-LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
-    now_ bigint := now_ms();
+    now_ bigint := @schema@.now_ms();
     due_ bigint := greatest(now_, coalesce(instant_, now_ + delay_));
-    since_ bigint := least(born_, now_) - 86400000;
     lane_ integer;
     seq_ bigint;
 BEGIN
     SELECT lane.id INTO lane_
-    FROM lane
+    FROM @schema@.lane
     WHERE lane.queue = queue_
       AND lane.level = level_
       AND lane.type = type_
       AND lane.requirement = requirement_;
     IF lane_ IS NULL THEN
-        lane_ := (lanes_of(ARRAY[queue_], ARRAY[level_], ARRAY[type_], ARRAY[requirement_]))[1];
+        lane_ := (@schema@.lanes_of(ARRAY[queue_], ARRAY[level_::smallint], ARRAY[type_],
+                                    ARRAY[requirement_]))[1];
     END IF;
-    INSERT INTO job (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
+    INSERT INTO @schema@.job (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
                      size, schedule, hold)
-    VALUES (nextval('job_seq'), id_, lane_, tenant_, 'waiting', due_, now_, args_, extras_,
+    VALUES (nextval('@schema@.job_seq'), id_, lane_, tenant_, 'waiting', due_, now_, args_, extras_,
             delivery_, cost_, length(args_), schedule_,
-            CASE WHEN mark_ IS NOT NULL THEN mark_at(mark_, now_) END)
+            CASE WHEN mark_ IS NOT NULL THEN @schema@.mark_at(mark_, now_) END)
     ON CONFLICT (id) DO NOTHING
     RETURNING job.seq INTO seq_;
     IF seq_ IS NULL THEN
         RETURN false;
     END IF;
     -- Only now: a job that has just ended has left `job`, and is surely to be seen where it went.
-    -- It ended after its id was made; a day is more than clocks differ. So one table of a day or
-    -- two is looked at, and not each that is kept.
-    IF EXISTS (SELECT FROM dead WHERE dead.id = id_
+    -- It ended after its id was made, and an hour is more than clocks differ. So one day is looked
+    -- at, or two, and not each that is kept.
+    IF EXISTS (SELECT FROM @schema@.dead WHERE dead.id = id_
                UNION ALL
-               SELECT FROM done WHERE done.id = id_ AND done.finished >= since_) THEN
-        DELETE FROM job WHERE job.id = id_;
+               SELECT FROM @schema@.done
+               WHERE done.id = id_
+                 AND done.finished >= least(born_, now_) - 3600000
+                 AND done.finished <= now_ + 3600000) THEN
+        DELETE FROM @schema@.job WHERE job.id = id_;
         RETURN false;
     END IF;
     IF mark_ IS NULL THEN
-        INSERT INTO arrival (lane, tenant, due, seq) VALUES (lane_, tenant_, due_, seq_);
+        INSERT INTO @schema@.arrival (lane, tenant, due, seq) VALUES (lane_, tenant_, due_, seq_);
     END IF;
     RETURN true;
 END
