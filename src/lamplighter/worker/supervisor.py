@@ -117,6 +117,8 @@ class Supervisor:
             engine = connect(self._settings.url, deadline=self._settings.store_deadline)
             await engine.open()
             try:
+                # Who may read only is told so now, and not by every service again and again.
+                await engine.membership.leave(self.id)
                 await self._work(engine)
             finally:
                 await engine.close()

@@ -1,6 +1,9 @@
 """Three kinds of users: the owner migrates, some run jobs, some only look."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from importlib import import_module
 
@@ -383,3 +386,20 @@ async def test_a_store_that_is_not_there_is_not_made_for_who_only_looks(
         "SELECT count(*) FROM pg_class WHERE relnamespace = %s::regnamespace", (users.schema,)
     ).fetchone()
     assert row == (0,)
+
+
+async def test_a_worker_of_who_only_looks_ends_at_once_and_says_why(users: Users):
+    await users.install()
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "lamplighter", "worker", "tests.system.program:app"],
+        env={**os.environ, "LAMPLIGHTER_URL": users.url(users.read)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert ended.returncode != 0
+    assert f"`{users.read}`" in ended.stderr
+    assert "--grant-run" in ended.stderr
