@@ -11,12 +11,24 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks import report
 from benchmarks.cpu import Others
 from benchmarks.engines import ENGINES, working_folder
 from benchmarks.errors import BenchmarkError
-from benchmarks.parts import delayed, drain, flood, growth, latency, memory, submit
+from benchmarks.parts import (
+    burst,
+    delayed,
+    drain,
+    flood,
+    floor,
+    growth,
+    latency,
+    memory,
+    pinned,
+    submit,
+)
 from benchmarks.scale import FULL, QUICK, Bench
 
 PARTS: Mapping[str, Callable[[Bench], Awaitable[dict[str, object]]]] = {
@@ -27,11 +39,20 @@ PARTS: Mapping[str, Callable[[Bench], Awaitable[dict[str, object]]]] = {
     "said": drain.said,
     "latency": latency.latency,
     "delayed": delayed.delayed,
+    "burst": burst.burst,
     "growth": growth.growth,
     "tenants": growth.tenants,
     "memory": memory.memory,
     "flood": flood.flood,
+    "pinned": pinned.pinned,
+    "floor": floor.floor,
 }
+LINES: Mapping[str, Callable[[Mapping[str, Any]], list[report.Line]]] = {
+    "burst": burst.lines,
+    "pinned": pinned.lines,
+    "floor": floor.lines,
+}
+"""What is shown of the parts that say so themselves."""
 
 
 def main(arguments: list[str]) -> int:
@@ -58,12 +79,16 @@ def main(arguments: list[str]) -> int:
     )
     if given.json is not None:
         given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    print(f"\n{report.table(report.lines(found))}")
+    made = report.lines(found)
+    for name, lines in LINES.items():
+        if name in results:
+            made += lines(results[name])
+    print(f"\n{report.table(made)}")
     if remark := report.remark(found):
         print(f"\n{remark}")
     if given.profile:
         print(f"\n{report.profile(found)}")
-    if results.get("delayed", {}).get("early"):
+    if any(results.get(part, {}).get("early") for part in ("delayed", "burst")):
         print("error: jobs started before they were due", file=sys.stderr)
         return 1
     return 0

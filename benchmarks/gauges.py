@@ -9,13 +9,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lamplighter.worker import descendants
-
 _COUNT = ".count"
 _STARTS = ".starts"
-_SLOT = ".slot"
+SLOT = ".slot"
 """In the names of the files of a process that runs one job at a time."""
-_LONE = ".lone"
+LONE = ".lone"
 """In the names of the files of the child that has such processes, and runs no handler itself."""
 _START = struct.Struct("<qqq")
 
@@ -33,13 +31,12 @@ class Start:
 class Gauge:
     """The side of a child, or of a process that a child has started.
 
-    Counting costs far less than a microsecond, noting a start a few.
+    Counting costs far less than a microsecond, noting a start a few. ``kind`` is empty for a
+    process that runs many jobs at once. Nothing of ours is imported here: the processes of other
+    programs count in the same way.
     """
 
-    def __init__(self, folder: Path) -> None:
-        kind = _SLOT if descendants.SLOT in os.environ else ""
-        if not kind and "/p" in os.environ.get(descendants.CHILD, ""):
-            kind = _LONE
+    def __init__(self, folder: Path, kind: str = "") -> None:
         name = folder / f"{os.getpid()}{kind}"
         self._file = os.open(f"{name}{_STARTS}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         # Made elsewhere and moved: who finds the counter finds it whole.
@@ -83,9 +80,9 @@ class Gauges:
         """Get to know processes that are new."""
         for path in self.folder.glob(f"*{_COUNT}"):
             known = self._children
-            if _SLOT in path.name:
+            if SLOT in path.name:
                 known = self._slots
-            elif _LONE in path.name:
+            elif LONE in path.name:
                 known = self._lone
             pid = _pid(path)
             if pid not in known:

@@ -8,9 +8,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.gauges import Gauge
+from benchmarks.gauges import LONE, SLOT, Gauge
 from lamplighter import App, Context
 from lamplighter.job import AsyncContextJob, AsyncJob, SyncJob
+from lamplighter.worker import descendants
 
 GAUGES = "BENCHMARK_GAUGES"
 """Names the folder of the gauges to the children of a worker."""
@@ -54,7 +55,7 @@ class _Handlers:
 
     def __init__(self) -> None:
         folder = os.environ.get(GAUGES)
-        self._gauge = None if folder is None else Gauge(Path(folder))
+        self._gauge = None if folder is None else own_gauge(Path(folder))
 
     def ran(self) -> None:
         if self._gauge is not None:
@@ -111,6 +112,13 @@ def declare(app: App, *, extra: Collection[str] | None = None) -> Program:
         handlers.pour(lines)
 
     return Program(app, count, note, count_alone, say, flood, flood_alone)
+
+
+def own_gauge(folder: Path) -> Gauge:
+    """Give the gauge of this process, which says what kind of process it is."""
+    if descendants.SLOT in os.environ:
+        return Gauge(folder, SLOT)
+    return Gauge(folder, LONE if "/p" in os.environ.get(descendants.CHILD, "") else "")
 
 
 def flood_line(number: int) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.engines import ENGINES, fresh_store, working_folder
 from benchmarks.gauges import Gauge, Gauges
-from benchmarks.jobs import PAYLOAD, declare
+from benchmarks.jobs import PAYLOAD, declare, own_gauge
 from lamplighter import App
 from lamplighter.worker import descendants
 
@@ -36,7 +36,7 @@ def test_each_start_is_read_once(tmp_path):
 def test_a_process_for_one_job_is_not_taken_for_a_child(tmp_path, monkeypatch):
     gauges = Gauges(tmp_path)
     monkeypatch.setenv(descendants.SLOT, "token")
-    gauge = Gauge(tmp_path)
+    gauge = own_gauge(tmp_path)
 
     assert gauges.pids() == []
     assert gauges.slot_pids() == [os.getpid()]

@@ -19,6 +19,7 @@ RESULTS = {
     "said": COST,
     "latency": {"p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 6.5, "fsync_p99_ms": 0.5},
     "delayed": {"early": 0, "first_ms": 2.0, "p99_ms": 300.0, "jobs": 100},
+    "burst": {"early": 0, "first_ms": 2.0, "urgent_p99_ms": 20.0},
     "growth": {"drain_ratio": 1.6, "sizes": [1_000, 100_000]},
     "tenants": {"drain_ratio": 1.1, "ratio_to_one": 1.4, "tenants": [1, 1_000, 10_000]},
     "memory": {"bytes_per_job": 250.0},
@@ -33,6 +34,8 @@ RESULTS = {
             "log_kib": 240.0,
         },
     },
+    "pinned": {"p99_ratio": 1.2},
+    "floor": {"share": 0.7},
 }
 
 
@@ -81,7 +84,7 @@ def test_a_process_of_its_own_has_a_budget_of_its_own():
 
 
 def test_a_flood_may_cost_little_memory_and_hurt_nobody_from_a_process_of_its_own():
-    found = report.lines({"quick": True, "flood": RESULTS["flood"]})
+    found = report.lines({"engine": "sqlite", "quick": True, "flood": RESULTS["flood"]})
 
     assert [(line.found, line.mark) for line in found if "grew" in line.what] == [
         ("70 MiB", "MISSED"),

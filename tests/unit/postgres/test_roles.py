@@ -391,7 +391,8 @@ async def test_a_store_that_is_not_there_is_not_made_for_who_only_looks(
 async def test_a_worker_of_who_only_looks_ends_at_once_and_says_why(users: Users):
     await users.install()
 
-    ended = subprocess.run(
+    ended = await asyncio.to_thread(
+        subprocess.run,
         [sys.executable, "-m", "lamplighter", "worker", "tests.system.program:app"],
         env={**os.environ, "LAMPLIGHTER_URL": users.url(users.read)},
         capture_output=True,

@@ -118,6 +118,22 @@ CREATE TABLE arrival (
 );
 CREATE INDEX arrival_new ON arrival (lane, xact);
 
+-- When leases were last written, so that a clock that went back is noticed: by renewals here, by
+-- claims in `request`.
+CREATE TABLE tick (
+    at bigint NOT NULL
+);
+CREATE INDEX tick_newest ON tick (at DESC);
+
+-- How far the search for ended leases has come: none ended before `clean`, as far as one looked;
+-- `whole` is when one last looked at all.
+CREATE TABLE sweep (
+    version bigint NOT NULL,
+    clean bigint NOT NULL,
+    whole bigint NOT NULL
+);
+CREATE INDEX sweep_newest ON sweep (version DESC);
+
 CREATE SEQUENCE job_seq CACHE 1;
 
 CREATE TABLE job (
@@ -295,5 +311,9 @@ ALTER TABLE edge SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_thre
                       autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE handed SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
                         autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE tick SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+                      autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE sweep SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+                       autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE request SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
                          autovacuum_vacuum_cost_delay = 0);

@@ -140,7 +140,7 @@ END
 $$;
 
 -- bands_of: the bands of a queue that a request may take from, highest level first, each with all
--- its lanes: whether they are asked for, and their edges. Without one, nothing is known.
+-- its lanes: whether they are asked for, and their edges. Without one, there was never a turn.
 CREATE OR REPLACE FUNCTION bands_of(queue_ text, types_ text[], requirements_ text[])
 RETURNS TABLE (
     band integer, lanes integer[], asked boolean[], edges tid[], times bigint[], dues bigint[],
@@ -151,8 +151,10 @@ LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY
         SELECT lane.band, array_agg(lane.id), array_agg(may.ask), array_agg(e.place),
-               array_agg(coalesce(e.time, 0)), array_agg(coalesce(e.due, 0)),
-               array_agg(coalesce(e.asleep, 0)), min(coalesce(e.asleep, 0))
+               array_agg(coalesce(e.time, 0)),
+               array_agg(coalesce(e.due, 9223372036854775807)),
+               array_agg(coalesce(e.asleep, 9223372036854775807)),
+               min(coalesce(e.asleep, 9223372036854775807))
         FROM lane
         CROSS JOIN LATERAL (
             SELECT lane.type = ANY (types_)
@@ -258,8 +260,7 @@ BEGIN
         END IF;
         IF band_.soonest <= now_ THEN
             woken_ := wake(band_.band, band_.lanes, band_.asleeps, clocks_[count_], now_);
-            -- What has not been looked at before is found at last, even if it is nothing.
-            touched_ := touched_ || band_.lanes;
+            touched_ := touched_ || woken_;
             band_.dues := ARRAY(
                 SELECT CASE WHEN l.lane = ANY (woken_) THEN least(l.due, l.asleep) ELSE l.due END
                 FROM unnest(band_.lanes, band_.dues, band_.asleeps)
@@ -291,7 +292,7 @@ BEGIN
         RETURN;
     END IF;
     IF starving_ THEN
-        -- Edges may be too early, as in a lane that was never looked at.
+        -- Edges are a bound, and may be too early.
         starving_ := before_ > (SELECT min(first_due(l.lane, 1, l.due))
                                 FROM unnest(line_, line_dues_) AS l(lane, due));
     END IF;

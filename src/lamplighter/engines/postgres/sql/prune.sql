@@ -32,7 +32,7 @@ BEGIN
     -- What a server forgets of this is done again.
     PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM make_days();
-    surplus_ := (SELECT count(*) FROM done) - finished_count_;
+    surplus_ := surplus(finished_count_);
     SELECT * INTO day_ FROM prune_day(edge_, young_, surplus_, limit_);
     jobs := day_.passed;
     more := day_.more;
@@ -44,7 +44,8 @@ BEGIN
         more := more OR cardinality(fitting_) < cardinality(ids_);
     END IF;
     IF jobs < limit_ AND NOT more THEN
-        surplus_ := (SELECT count(*) FROM done) - finished_count_;
+        surplus_ := CASE WHEN jobs > 0 AND surplus_ > 0 THEN surplus(finished_count_)
+                         ELSE surplus_ END;
         ids_ := ARRAY(
             SELECT done.id
             FROM done
@@ -61,6 +62,19 @@ BEGIN
     others := requests_ + shares_ + prune_members(now_);
     more := more OR limit_ IN (jobs, keys, requests_, shares_);
     RETURN NEXT;
+END
+$$;
+
+-- surplus: by how many there are more finished jobs than are to be kept; 0 where their tables are too
+-- small for that, so that nobody counts them: a row takes more than 100 bytes.
+CREATE OR REPLACE FUNCTION surplus(keep_ bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT sum(pg_relation_size(i.inhrelid)) / 100
+        FROM pg_inherits AS i WHERE i.inhparent = 'done'::regclass) <= keep_ THEN
+        RETURN 0;
+    END IF;
+    RETURN (SELECT count(*) FROM done) - keep_;
 END
 $$;
 
@@ -302,7 +316,7 @@ BEGIN
 END
 $$;
 
--- prune_requests: forget claims that nobody will repeat. Index: request_age, job_running.
+-- prune_requests: forget claims that nobody will repeat. Index: request_age.
 CREATE OR REPLACE FUNCTION prune_requests(before_ bigint, limit_ integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -313,7 +327,6 @@ BEGIN
         SELECT aged.nonce
         FROM request AS aged
         WHERE aged.at < before_
-          AND aged.nonce NOT IN (SELECT job.nonce FROM job WHERE job.state = 'running')
         ORDER BY aged.at
         LIMIT limit_));
     GET DIAGNOSTICS gone_ = ROW_COUNT;
@@ -321,43 +334,61 @@ BEGIN
 END
 $$;
 
--- prune_shares: a share at or below the clock says nothing once its tenant has no jobs in the band.
--- Its empty turns go with it. Lock: the queue, of which one is looked at in each step.
+-- prune_shares: a share below the clock says nothing once its tenant has no jobs in the band. It goes,
+-- with its empty turns, when the clock has left it far behind: who comes back soon need not look for
+-- it among the dead. Each step looks at some pages, whichever. Lock: the queues.
 CREATE OR REPLACE FUNCTION prune_shares(limit_ integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-    band_ record;
-    clock_ bigint;
+    far_ CONSTANT bigint := 10000000000;
+    bands_ integer[];
     tenants_ text[];
-    gone_ bigint := 0;
+    shares_ tid[];
 BEGIN
-    FOR band_ IN SELECT band.id, band.queue FROM band ORDER BY band.queue COLLATE "C", band.id LOOP
-        EXIT WHEN gone_ >= limit_;
-        PERFORM lock_queues(ARRAY[band_.queue]);
-        clock_ := (SELECT pulse.clock FROM pulse WHERE pulse.band = band_.id
-                   ORDER BY pulse.version DESC LIMIT 1);
-        tenants_ := ARRAY(
-            SELECT share.tenant
-            FROM share
-            WHERE share.band = band_.id
-              AND share.time <= clock_
-              AND NOT EXISTS (
-                  SELECT FROM lane
-                  CROSS JOIN LATERAL (
-                      SELECT turn.awake FROM turn
-                      WHERE turn.tenant = share.tenant AND turn.lane = lane.id
-                      ORDER BY turn.version DESC LIMIT 1
-                  ) AS turn
-                  WHERE lane.band = band_.id AND turn.awake <> 3)
-            LIMIT limit_ - gone_);
-        CONTINUE WHEN cardinality(tenants_) = 0;
-        DELETE FROM turn
-        WHERE turn.tenant = ANY (tenants_)
-          AND turn.lane IN (SELECT lane.id FROM lane WHERE lane.band = band_.id);
-        DELETE FROM share WHERE share.band = band_.id AND share.tenant = ANY (tenants_);
-        gone_ := gone_ + cardinality(tenants_);
-    END LOOP;
-    RETURN gone_;
+    SELECT array_agg(idle.band), array_agg(idle.tenant) INTO bands_, tenants_
+    FROM (
+        SELECT share.band, share.tenant
+        FROM share TABLESAMPLE SYSTEM (
+            least(100, 10 * limit_ / greatest(1, pg_relation_size('share') / 8192.0)))
+        WHERE share.time < (SELECT pulse.clock FROM pulse WHERE pulse.band = share.band
+                            ORDER BY pulse.version DESC LIMIT 1) - far_
+        LIMIT limit_
+    ) AS idle;
+    IF bands_ IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM lock_queues(ARRAY(SELECT band.queue FROM band WHERE band.id = ANY (bands_)));
+    -- Somebody may have come back meanwhile.
+    SELECT array_agg(i.band), array_agg(i.tenant), array_agg(newest.place)
+    INTO bands_, tenants_, shares_
+    FROM unnest(bands_, tenants_) AS i(band, tenant)
+    CROSS JOIN LATERAL (
+        SELECT share.ctid AS place, share.time FROM share
+        WHERE share.band = i.band AND share.tenant = i.tenant
+        ORDER BY share.time DESC LIMIT 1
+    ) AS newest
+    WHERE newest.time < (SELECT pulse.clock FROM pulse WHERE pulse.band = i.band
+                         ORDER BY pulse.version DESC LIMIT 1) - far_
+      AND NOT EXISTS (
+          SELECT FROM lane
+          CROSS JOIN LATERAL (
+              SELECT turn.awake FROM turn
+              WHERE turn.tenant = i.tenant AND turn.lane = lane.id
+              ORDER BY turn.version DESC LIMIT 1
+          ) AS turn
+          WHERE lane.band = i.band AND turn.awake <> 3);
+    DELETE FROM turn
+    WHERE turn.ctid = ANY (ARRAY(
+        SELECT t.place
+        FROM unnest(bands_, tenants_) AS i(band, tenant)
+        CROSS JOIN LATERAL (SELECT lane.id FROM lane WHERE lane.band = i.band OFFSET 0) AS lane
+        CROSS JOIN LATERAL (
+            SELECT turn.ctid AS place FROM turn
+            WHERE turn.tenant = i.tenant AND turn.lane = lane.id
+            ORDER BY turn.version DESC LIMIT 1
+        ) AS t));
+    DELETE FROM share WHERE share.ctid = ANY (shares_);
+    RETURN coalesce(cardinality(shares_), 0);
 END
 $$;
 

@@ -14,6 +14,8 @@ DECLARE
 BEGIN
     -- An extension that the server forgets is an extension that did not come in time.
     PERFORM set_config('synchronous_commit', 'off', true);
+    INSERT INTO tick (at)
+    SELECT now_ WHERE now_ > coalesce((SELECT tick.at FROM tick ORDER BY tick.at DESC LIMIT 1), 0);
     RETURN QUERY
         UPDATE job
         SET expires = now_ + lease_ms_, lease_ms = lease_ms_

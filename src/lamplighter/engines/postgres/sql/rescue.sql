@@ -1,4 +1,5 @@
 -- rescue: read claims whose lease has ended; the write is settle. Index: job_running.
+-- Functions without settings of their own are called only by those that have them.
 -- out  the columns of a claim, and for how long it has been overdue; longest first
 CREATE OR REPLACE FUNCTION rescue(limit_ integer)
 RETURNS TABLE (
@@ -14,18 +15,37 @@ SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now_ bigint := now_ms();
+    from_ bigint := 0;
+    sweep_ record;
+    first_ bigint;
 BEGIN
-    -- A lease that ends later than it possibly can: the clock went back.
-    IF EXISTS (SELECT FROM job
-               WHERE job.state = 'running' AND job.expires > now_ + job.lease_ms) THEN
-        PERFORM set_config('synchronous_commit', 'off', true);
-        PERFORM FROM job
-        WHERE job.state = 'running' AND job.expires > now_ + job.lease_ms
-        ORDER BY job.id
-        FOR UPDATE;
-        UPDATE job
-        SET expires = now_ + job.lease_ms
-        WHERE job.state = 'running' AND job.expires > now_ + job.lease_ms;
+    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM cut_leases(now_);
+    SELECT sweep.ctid AS place, sweep.clean, sweep.whole INTO sweep_
+    FROM sweep ORDER BY sweep.version DESC LIMIT 1;
+    -- Leases end after they are written, so that none ends where all had been seen; but one may be
+    -- written late. Once a minute all are looked at, dead entries too.
+    IF now_ - sweep_.whole BETWEEN 0 AND 60000 THEN
+        from_ := sweep_.clean - 5000;
+    END IF;
+    SELECT job.expires INTO first_
+    FROM job
+    WHERE job.state = 'running' AND job.expires >= from_ AND job.expires <= now_
+    ORDER BY job.expires
+    LIMIT 1;
+    IF sweep_.place IS NULL THEN
+        INSERT INTO sweep (version, clean, whole)
+        VALUES (nextval('turn_version'), coalesce(first_, now_), now_);
+    ELSIF from_ = 0 OR coalesce(first_, now_) - sweep_.clean NOT BETWEEN 0 AND 1000 THEN
+        -- Of several that sweep at once, one writes.
+        UPDATE sweep
+        SET version = nextval('turn_version'),
+            clean = coalesce(first_, now_),
+            whole = CASE WHEN from_ = 0 THEN now_ ELSE sweep.whole END
+        WHERE sweep.ctid = sweep_.place;
+    END IF;
+    IF first_ IS NULL THEN
+        RETURN;
     END IF;
     RETURN QUERY
         SELECT job.id, lane.type, job.args, lane.queue, lane.level, job.tenant, job.due,
@@ -34,9 +54,34 @@ BEGIN
                job.worker, job.handout, now_ - job.expires
         FROM job
         JOIN lane ON lane.id = job.lane
-        WHERE job.state = 'running' AND job.expires <= now_
+        WHERE job.state = 'running' AND job.expires >= first_ AND job.expires <= now_
         ORDER BY job.expires
         LIMIT limit_;
+END
+$$;
+
+-- cut_leases: end leases in time that a clock which went back would let live longer than they may.
+-- Leases are written by claims and renewals, who leave the time; no later one, no such lease.
+CREATE OR REPLACE FUNCTION cut_leases(now_ bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    last_ bigint := (SELECT tick.at FROM tick ORDER BY tick.at DESC LIMIT 1);
+BEGIN
+    DELETE FROM tick WHERE tick.at < last_;
+    last_ := greatest(last_, (SELECT request.at FROM request ORDER BY request.at DESC LIMIT 1));
+    IF last_ IS NULL OR last_ <= now_ THEN
+        RETURN;
+    END IF;
+    PERFORM FROM job
+    WHERE job.state = 'running' AND job.expires > now_ + job.lease_ms
+    ORDER BY job.id
+    FOR UPDATE;
+    UPDATE job
+    SET expires = now_ + job.lease_ms
+    WHERE job.state = 'running' AND job.expires > now_ + job.lease_ms;
+    DELETE FROM tick WHERE tick.at > now_;
+    INSERT INTO tick (at) VALUES (now_);
+    UPDATE request SET at = now_ WHERE request.at > now_;
 END
 $$;
 

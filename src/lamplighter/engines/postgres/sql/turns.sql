@@ -24,8 +24,8 @@ END
 $$;
 
 -- recount_turns: find the heads of turns that jobs have left. Lock: their queues. Index: job_waiting.
--- An awake turn whose head is due later falls asleep; an empty one is gone. What had arrived in
--- these turns counts as folded, for its jobs may be the ones that left.
+-- An awake turn whose head is due later falls asleep; an empty one is gone. What has arrived in these
+-- turns is among what is found, and is nothing new when it is folded.
 -- out  the lanes that turns stand in now, and the earliest due time of those turns in each
 CREATE OR REPLACE FUNCTION recount_turns(
     given_lanes_ integer[], given_tenants_ text[], OUT lanes_ integer[], OUT dues_ bigint[]
@@ -37,16 +37,6 @@ BEGIN
     WITH given AS (
         SELECT DISTINCT g.lane, g.tenant COLLATE "C" AS tenant
         FROM unnest(given_lanes_, given_tenants_) AS g(lane, tenant)
-    ), folded AS (
-        DELETE FROM arrival
-        WHERE arrival.ctid = ANY (ARRAY(
-            SELECT a.ctid
-            FROM given
-            CROSS JOIN LATERAL (
-                SELECT arrival.ctid FROM arrival
-                WHERE arrival.lane = given.lane AND arrival.tenant = given.tenant
-                OFFSET 0
-            ) AS a))
     ), heads AS MATERIALIZED (
         SELECT given.lane, given.tenant, head.due, head.seq, turn.place, turn.awake,
                greatest(
@@ -125,23 +115,31 @@ $$;
 CREATE OR REPLACE FUNCTION move_edges(lanes_ integer[], dues_ bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    WITH old AS MATERIALIZED (
-        SELECT g.lane, e.place, e.time, least(g.due, e.due) AS due, least(g.due, e.asleep) AS asleep
-        FROM unnest(lanes_, dues_) AS g(lane, due)
-        CROSS JOIN LATERAL (
-            SELECT edge.ctid AS place, edge.time, edge.due, edge.asleep
+    WITH exact AS MATERIALIZED (
+        SELECT g.lane, e.place,
+               first_due(g.lane, 1, coalesce(least(g.due, e.due), 0)) AS due,
+               first_due(g.lane, 0, coalesce(least(g.due, e.asleep), 0)) AS asleep
+        FROM (
+            SELECT u.lane, min(u.due) AS due FROM unnest(lanes_, dues_) AS u(lane, due)
+            GROUP BY u.lane
+        ) AS g
+        LEFT JOIN LATERAL (
+            SELECT edge.ctid AS place, edge.due, edge.asleep
             FROM edge
             WHERE edge.lane = g.lane
             ORDER BY edge.version DESC
             LIMIT 1
-        ) AS e
+        ) AS e ON true
+    ), moved AS (
+        UPDATE edge
+        SET version = nextval('turn_version'), due = exact.due, asleep = exact.asleep
+        FROM exact
+        WHERE edge.ctid = exact.place
     )
-    UPDATE edge
-    SET version = nextval('turn_version'),
-        due = first_due(old.lane, 1, old.due),
-        asleep = first_due(old.lane, 0, old.asleep)
-    FROM old
-    WHERE edge.ctid = old.place;
+    INSERT INTO edge (lane, version, time, due, asleep)
+    SELECT exact.lane, nextval('turn_version'), 0, exact.due, exact.asleep
+    FROM exact
+    WHERE exact.place IS NULL;
 END
 $$;
 
@@ -245,7 +243,7 @@ BEGIN
         WHERE arrival.ctid = ANY (places_)
         RETURNING arrival.lane, arrival.tenant, arrival.due, arrival.seq
     ), heads AS MATERIALIZED (
-        SELECT a.lane, a.tenant, a.due, a.seq, turn.place,
+        SELECT a.lane, a.tenant, head.due, head.seq, turn.place,
                greatest(
                    coalesce((SELECT share.time FROM share
                              WHERE share.band = band_ AND share.tenant = a.tenant
@@ -253,7 +251,7 @@ BEGIN
                    clock_) AS time,
                CASE WHEN (SELECT tenant.hold FROM tenant WHERE tenant.name = a.tenant)
                          IS NOT NULL THEN 2
-                    WHEN a.due <= now_ THEN 1
+                    WHEN head.due <= now_ THEN 1
                     ELSE 0 END AS wanted
         FROM (
             SELECT DISTINCT ON (arrived.lane, arrived.tenant)
@@ -261,6 +259,18 @@ BEGIN
             FROM arrived
             ORDER BY arrived.lane, arrived.tenant, arrived.due, arrived.seq
         ) AS a
+        -- What arrived may have been cancelled or held since.
+        CROSS JOIN LATERAL (
+            SELECT job.due, job.seq
+            FROM job
+            WHERE job.lane = a.lane
+              AND job.tenant = a.tenant
+              AND job.state = 'waiting'
+              AND job.hold IS NULL
+              AND (job.due, job.seq) >= (a.due, a.seq)
+            ORDER BY job.due, job.seq
+            LIMIT 1
+        ) AS head
         LEFT JOIN LATERAL (
             SELECT turn.ctid AS place
             FROM turn

@@ -1,0 +1,5 @@
+"""Lamplighter beside other job queues on PostgreSQL: `make bench-peers`. See docs/benchmarks.md.
+
+`side`, the adapters and what they import run in an environment of their own, where Lamplighter is
+not installed; all else runs in ours.
+"""
