@@ -112,7 +112,7 @@ CREATE OR REPLACE FUNCTION submit_one(
     tenant_ text, args_ bytea, delay_ bigint, instant_ bigint, extras_ text, delivery_ text,
     cost_ integer, schedule_ text, mark_ text
 ) RETURNS boolean
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ bigint := @schema@.now_ms();
     due_ bigint := greatest(now_, coalesce(instant_, now_ + delay_));
