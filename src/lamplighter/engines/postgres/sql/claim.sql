@@ -338,6 +338,13 @@ BEGIN
                             bands_[place_], line_[starts_[place_]:ends_[place_]],
                             line_times_[starts_[place_]:ends_[place_]], batch_);
                     END IF;
+                    IF starts_[place_] = ends_[place_] THEN
+                        some_ := take_alone(
+                            bands_[place_], clocks_[place_], line_[starts_[place_]],
+                            line_times_[starts_[place_]], now_, batch_, bytes_ - size_,
+                            handouts_, lone_);
+                        EXIT WHEN some_.jobs_ IS NOT NULL;
+                    END IF;
                     some_ := take_in_line(
                         bands_[place_], clocks_[place_], line_[starts_[place_]:ends_[place_]],
                         line_times_[starts_[place_]:ends_[place_]], now_, batch_,

@@ -166,6 +166,77 @@ BEGIN
 END
 $$;
 
+-- take_alone: the same where a single turn stands in line, as in most programs most of the time: then
+-- the line is that turn. Gives nothing if there are more, or none.
+CREATE OR REPLACE FUNCTION take_alone(
+    band_ integer, clock_ bigint, lane_ integer, time_ bigint, now_ bigint, room_ integer,
+    bytes_ bigint, first_ bigint, quiet_ boolean,
+    OUT jobs_ tid[], OUT numbers_ bigint[], OUT size_ bigint, OUT once_ boolean,
+    OUT touched_ integer[], OUT after_ bigint
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    turn_ record;
+    others_ bigint;
+    dues_ bigint[];
+    seqs_ bigint[];
+    paid_ bigint;
+    weight_ integer;
+BEGIN
+    SELECT t.place, t.tenant, t.time, t.due, t.seq, lead(t.seq) OVER () AS next INTO turn_
+    FROM (
+        SELECT turn.ctid AS place, turn.tenant, turn.time, turn.due, turn.seq
+        FROM turn
+        WHERE turn.lane = lane_ AND turn.awake = 1 AND turn.time >= 0 AND turn.time >= time_
+        ORDER BY turn.time, turn.tenant
+        LIMIT 2
+    ) AS t
+    LIMIT 1;
+    IF turn_.place IS NULL OR turn_.next IS NOT NULL THEN
+        RETURN;
+    END IF;
+    weight_ := coalesce((SELECT tenant.weight FROM tenant WHERE tenant.name = turn_.tenant), 1);
+    SELECT array_agg(w.place), array_agg(first_ + w.n), sum(w.size), bool_or(w.once),
+           max(w.paid),
+           max(CASE WHEN w.n = 1 THEN turn_.time
+                    ELSE greatest(turn_.time, clock_) + w.paid - w.step END)
+               FILTER (WHERE NOT quiet_ OR (first_ + w.n) % 10 <> 0),
+           array_agg(w.due), array_agg(w.seq)
+    INTO jobs_, numbers_, size_, once_, paid_, after_, dues_, seqs_
+    FROM (
+        SELECT j.place, j.due, j.seq, j.size, j.once, j.step,
+               row_number() OVER so_far AS n,
+               (sum(j.step) OVER so_far)::bigint AS paid,
+               sum(j.size) OVER so_far - j.size AS before
+        FROM (
+            SELECT job.ctid AS place, job.due, job.seq, job.size,
+                   1000000::bigint * job.cost / weight_ AS step,
+                   job.delivery IS NOT NULL AS once
+            FROM job
+            WHERE job.lane = lane_
+              AND job.tenant = turn_.tenant
+              AND job.state = 'waiting'
+              AND job.hold IS NULL
+              AND (job.due, job.seq) >= (turn_.due, turn_.seq)
+              AND job.due <= now_
+            ORDER BY job.due, job.seq
+            LIMIT room_
+        ) AS j
+        WINDOW so_far AS (ORDER BY j.due, j.seq ROWS UNBOUNDED PRECEDING)
+    ) AS w
+    WHERE w.n = 1 OR w.before < bytes_;
+    IF jobs_ IS NULL THEN
+        RETURN;
+    END IF;
+    after_ := greatest(after_, clock_);
+    touched_ := ARRAY[lane_];
+    PERFORM move_on(
+        band_, ARRAY[turn_.place], touched_, ARRAY[turn_.tenant],
+        ARRAY[dues_[cardinality(dues_)]], ARRAY[seqs_[cardinality(seqs_)]],
+        ARRAY[greatest(turn_.time, clock_) + paid_], now_);
+END
+$$;
+
 -- leave_line: let those leave the line who stand there in vain: whose head is not due, or is gone.
 -- False: there is nobody like that.
 CREATE OR REPLACE FUNCTION leave_line(
