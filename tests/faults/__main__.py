@@ -13,21 +13,25 @@ from pathlib import Path
 
 from tests.faults import mutants
 from tests.faults.driver import Late
+from tests.faults.places import ENGINES, Ground
 from tests.faults.report import summary
 from tests.faults.scenarios import (
     busy,
+    disk,
     exhaustion,
+    failover,
     group,
     load,
+    network,
     poison,
     rescue,
+    server,
     sigterm,
     stopped,
     throughput,
 )
 from tests.faults.scenarios.stage import Verdict
 
-ENGINES = ("sqlite",)
 LEASE = 3.0
 SCENARIOS = (
     "stopped child",
@@ -44,18 +48,28 @@ SCENARIOS = (
     "poison throughput",
     "load",
 )
+OF_SERVERS = (
+    "server kill",
+    "terminated backends",
+    "cut replies",
+    "hanging server",
+    "failover, asynchronous",
+    "failover, synchronous",
+    "full disk",
+)
+"""Played on engines that have a server."""
 
 
 def main() -> int:
     chosen = _arguments()
     folder = Path(tempfile.mkdtemp(prefix="lamplighter-faults-"))
     if chosen.mutants:
-        survivors = mutants.hunt(folder, processes=True, say=print)
+        survivors = mutants.hunt(folder, engine=chosen.engine, processes=True, say=print)
         shutil.rmtree(folder)
         return 1 if survivors else 0
     seed = chosen.seed if chosen.seed is not None else str(time.time_ns())
     print(f"engine {chosen.engine}, seed {seed}, files in {folder}", flush=True)
-    verdicts = [_play(name, folder, seed, chosen) for name in chosen.only or SCENARIOS]
+    verdicts = [_play(name, folder, seed, chosen) for name in chosen.only or _all(chosen.engine)]
     print("\n" + summary(verdicts))
     if any(verdict.violations for verdict in verdicts):
         print(f"\nfailed: seed {seed}, the files are kept in {folder}", file=sys.stderr)
@@ -64,29 +78,43 @@ def main() -> int:
     return 0
 
 
+def _all(engine: str) -> tuple[str, ...]:
+    return SCENARIOS if engine == "sqlite" else SCENARIOS + OF_SERVERS
+
+
 def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Verdict:
     place = folder / name.replace(" ", "-")
     plan = load.Plan(lease=LEASE, seconds=chosen.minutes * 60, kills=chosen.kills)
     venom = poison.Plan(lease=LEASE, seconds=chosen.minutes * 60)
     many = throughput.Plan(jobs=chosen.jobs)
+    ground = Ground(chosen.engine)
     scenes: dict[str, Callable[[], Verdict]] = {
-        "stopped child": lambda: stopped.run_child(place, LEASE),
-        "stopped worker": lambda: stopped.run_worker(place, LEASE),
-        "stopped supervisor": lambda: stopped.run_supervisor(place, LEASE),
-        "stopped alone": lambda: stopped.run_alone(place, LEASE),
-        "stopped group": lambda: group.run(place, LEASE),
-        "stopped and hanging": lambda: group.run_hanging(place, LEASE),
-        "rescue": lambda: rescue.run(place, LEASE, rounds=3),
-        "busy": lambda: busy.run(place, LEASE),
-        "double sigterm": lambda: sigterm.run(place, LEASE, seed),
-        "pool exhaustion": lambda: exhaustion.run(place, LEASE),
-        "poison": lambda: poison.run(place, seed, venom),
-        "poison throughput": lambda: throughput.run(place, seed, many),
-        "load": lambda: load.run(place, seed, plan),
+        "stopped child": lambda: stopped.run_child(place, LEASE, ground=ground),
+        "stopped worker": lambda: stopped.run_worker(place, LEASE, ground=ground),
+        "stopped supervisor": lambda: stopped.run_supervisor(place, LEASE, ground=ground),
+        "stopped alone": lambda: stopped.run_alone(place, LEASE, ground=ground),
+        "stopped group": lambda: group.run(place, LEASE, ground=ground),
+        "stopped and hanging": lambda: group.run_hanging(place, LEASE, ground=ground),
+        "rescue": lambda: rescue.run(place, LEASE, rounds=3, ground=ground),
+        "busy": lambda: busy.run(place, LEASE, ground=ground),
+        "double sigterm": lambda: sigterm.run(place, LEASE, seed, ground=ground),
+        "pool exhaustion": lambda: exhaustion.run(place, LEASE, ground=ground),
+        "poison": lambda: poison.run(place, seed, venom, ground=ground),
+        "poison throughput": lambda: throughput.run(place, seed, many, ground=ground),
+        "load": lambda: load.run(place, seed, plan, ground=ground),
+    }
+    hurt = {
+        "server kill": lambda: server.run_kill(place, seed, ground=ground),
+        "terminated backends": lambda: server.run_terminated(place, seed, ground=ground),
+        "cut replies": lambda: network.run_cut(place, seed, ground=ground),
+        "hanging server": lambda: network.run_hang(place, seed, seconds=chosen.hang, ground=ground),
+        "failover, asynchronous": lambda: failover.run_asynchronous(place, seed, ground=ground),
+        "failover, synchronous": lambda: failover.run_synchronous(place, seed, ground=ground),
+        "full disk": lambda: disk.run(place, seed, ground=ground),
     }
     print(f"playing: {name}", flush=True)
     try:
-        return scenes[name]()
+        return {**scenes, **hurt}[name]()
     except Exception as error:  # noqa: BLE001 - the others are played all the same
         verdict = Verdict(name, place)
         if isinstance(error, Late):
@@ -104,8 +132,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--jobs", type=int, default=throughput.JOBS, help="good jobs in each run of the throughput"
     )
+    parser.add_argument(
+        "--hang", type=float, default=60.0, help="seconds for which the server hangs"
+    )
     parser.add_argument("--seed", help="repeats the random choices of an earlier run")
-    parser.add_argument("--only", action="append", choices=SCENARIOS, help="play only this")
+    parser.add_argument(
+        "--only", action="append", choices=SCENARIOS + OF_SERVERS, help="play only this"
+    )
     parser.add_argument("--mutants", action="store_true", help="plant known bugs; all are caught")
     return parser.parse_args()
 

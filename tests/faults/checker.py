@@ -107,6 +107,7 @@ def no_loss(history: History) -> list[Violation]:
             found.append(Violation("I1", job_id, "acknowledged, but the store does not have it"))
         elif ending.state not in _ENDED:
             found.append(Violation("I1", job_id, f"still {ending.state} after the run"))
+    found += [Violation("I1", job_id, "the store has it twice") for job_id in history.doubled]
     # What nobody was told about may be there or not, but not half way.
     for job_id, ending in history.endings.items():
         if job_id not in acknowledged and ending.state not in _ENDED:

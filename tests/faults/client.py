@@ -1,7 +1,8 @@
 """One client as a process of its own: `python -m tests.faults.client NAME SEED FIRST RATE`.
 
 What it does is a function of name, seed and step. A client that was killed is started again a few
-steps before the one it died in, so keyed submissions whose answer was lost are repeated.
+steps before the one it died in, so keyed submissions whose answer was lost are repeated. A call
+that ends with an error of the store is repeated, as any careful program would.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import Any
 
 from lamplighter import Retry
 from lamplighter.job import Call
-from lamplighter.model.errors import KeyConflict, WrongState
+from lamplighter.model.errors import KeyConflict, StoreError, UnknownJob, WrongState
 from tests.faults import program
 from tests.faults.history import Journal
 from tests.faults.rules import FOLDER, WEIGHTS
 
 CANCEL_SHARE = 0.08
 KEY_SHARE = 0.4
+PAUSE = 0.1
+"""Seconds before a call is repeated that ended with an error."""
 
 
 class Client:
@@ -53,14 +56,28 @@ class Client:
         call, tenant, key = self._drawn(dice, step)
         new = call.new
         self._journal.write("submit_sent", job=new.id, type=new.type, tenant=tenant, key=key)
-        try:
-            (handle,) = await program.app.submit_many([call])
-        except KeyConflict:
-            self._journal.write("submit_answered", job=new.id, answer="conflict", id=new.id)
-            return
-        answer = str(handle.answer)
-        self._journal.write("submit_answered", job=new.id, answer=answer, id=handle.id)
-        self._ids.append(handle.id)
+        answered = {"job": new.id, "client": self._name}
+        while True:
+            try:
+                (handle,) = await program.app.submit_many([call])
+            except KeyConflict:
+                self._journal.write("submit_answered", answer="conflict", id=new.id, **answered)
+                return
+            except StoreError as error:
+                self._failed("submit", error)
+                if self._stop.exists():
+                    return
+                await asyncio.sleep(PAUSE)
+            else:
+                answer = str(handle.answer)
+                self._journal.write("submit_answered", answer=answer, id=handle.id, **answered)
+                self._ids.append(handle.id)
+                return
+
+    def _failed(self, verb: str, error: StoreError) -> None:
+        """Note an error of the store; any other ends the client, and is found."""
+        what = {"error": type(error).__name__, "text": str(error)}
+        self._journal.write("failed", client=self._name, verb=verb, **what)
 
     def _drawn(self, dice: random.Random, step: int) -> tuple[Call[Any], str, str | None]:
         tenant = dice.choice(list(WEIGHTS))
@@ -95,6 +112,12 @@ class Client:
             answer = str(await program.app.handle(job_id).cancel(by=self._name))
         except WrongState:
             answer = "conflict"
+        except UnknownJob:
+            # Lost, which the checker sees as well; a failover may have had the right to it.
+            answer = "unknown"
+        except StoreError as error:
+            self._failed("cancel", error)
+            return
         self._journal.write("cancel_answered", job=job_id, call=call, answer=answer)
 
 

@@ -60,11 +60,11 @@ class Process:
 
 
 class Driver:
-    """The processes of one run, in one folder, on one store."""
+    """The processes of one run, in one folder, on the store at one address."""
 
-    def __init__(self, folder: Path, *, source: Path | None = None) -> None:
+    def __init__(self, folder: Path, url: str, *, source: Path | None = None) -> None:
         self.folder = folder
-        self.url = f"sqlite:///{folder}/jobs.db"
+        self.url = url
         self.journal_path = folder / "history.jsonl"
         self.journal = Journal(self.journal_path)
         self.census = Census(self.journal_path)
@@ -73,6 +73,8 @@ class Driver:
         """What nobody had ended in time, once `end` has looked."""
         self.steps: dict[str, int] = {}
         """The last step of each client."""
+        self.answers: dict[str, list[int]] = {}
+        """When submissions of each client were answered, in milliseconds."""
         self._tail = Tail(self.journal_path)
         self._workers: dict[int, str] = {}
         self._seen: set[Found] = set()
@@ -155,6 +157,8 @@ class Driver:
         for line in self._tail.news():
             if line["kind"] == "client_step":
                 self.steps[line["client"]] = line["step"]
+            elif line["kind"] == "submit_answered" and "client" in line:
+                self.answers.setdefault(line["client"], []).append(line["now"])
             elif line["kind"] == "event" and line["name"] == "worker.started":
                 self._workers[line["supervisor"]] = line["fields"]["worker"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,7 +64,7 @@ class Tail:
 
 @dataclass(slots=True)
 class Submission:
-    """One call of submit. ``answer`` None: the client did not live to see it."""
+    """One call of submit, repeated until answered. ``answer`` None: nobody lived to see it."""
 
     job_id: str
     type: str
@@ -71,6 +72,7 @@ class Submission:
     key: str | None = None
     answer: str | None = None
     answered_id: str | None = None
+    answered_ms: int = 0
 
     @property
     def acknowledged(self) -> bool:
@@ -79,7 +81,7 @@ class Submission:
 
 @dataclass(slots=True)
 class Cancel:
-    """One call of cancel. ``answer`` None: the client did not live to see it."""
+    """One call of cancel. ``answer`` None: the client did not live to see it, or it failed."""
 
     job_id: str
     answer: str | None = None
@@ -179,8 +181,12 @@ class History:
     kills: dict[str, int] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)
     endings: dict[str, Ending] = field(default_factory=dict)
+    doubled: list[str] = field(default_factory=list)
+    """Jobs that the store has twice at the end of a run."""
     keyed: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     """Jobs in the store per tenant and idempotency key."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Calls of clients that ended with an error of the store, by its class."""
     end: float = 0.0
 
 
@@ -223,6 +229,10 @@ class _Reader:
     def _submit_answered(self, line: dict[str, Any]) -> None:
         call = self._submissions[line["job"]]
         call.answer, call.answered_id = line["answer"], line["id"]
+        call.answered_ms = line["now"]
+
+    def _failed(self, line: dict[str, Any]) -> None:
+        self.history.failures[line["error"]] += 1
 
     def _cancel_sent(self, line: dict[str, Any]) -> None:
         call = Cancel(line["job"])

@@ -3,32 +3,33 @@
 Each tells what a stale, hurried or late caller does, and gives the history for the checker. They
 are quick, and they meet the one moment that random kills meet seldom.
 
-Usage: python -m tests.faults.probes FOLDER [PROBE …]
+Usage: python -m tests.faults.probes FOLDER SERVER [PROBE …]
+
+SERVER is the address of a PostgreSQL server on which to make a database for each, or `-`: files.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 from lamplighter.connect import connect
-from lamplighter.model.job import ALONE, Claim, ErrorInfo
+from lamplighter.model.job import ALONE, Claim, ErrorInfo, NewJob
 from lamplighter.model.lifecycle import Settlement, settle
 from lamplighter.model.outcome import AbandonCause, Abandoned, Failed, Succeeded
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import LEASE_MS, new_job, request
 from lamplighter.port.conformance.clock import VirtualClock
 from lamplighter.port.store import Engine
-from lamplighter.port.values import Renewal
+from lamplighter.port.values import ClaimRequest, Renewal
 from tests.faults import checker
-from tests.faults.audit import Auditor
 from tests.faults.checker import GOOD, Budget, Rules, Violation
 from tests.faults.history import Cancel, History, Submission
+from tests.faults.scenes import Scene, scene_of
 
 RULES = Rules(max_attempts={"work": 1}, may_die=frozenset({"work"}))
 
@@ -36,34 +37,37 @@ RULES = Rules(max_attempts={"work": 1}, may_die=frozenset({"work"}))
 class Theatre:
     """A store with its auditor and a clock; what is asked of it becomes a history."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True)
-        self.path = folder / "jobs.db"
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
         self.clock = VirtualClock()
         self.history = History()
         self.budgets: dict[str, Budget] = {}
         self.engine: Engine = self._connect()
 
     def _connect(self) -> Engine:
-        return connect(f"sqlite:///{self.path}", clock_ms=self.clock.now_ms)
+        return connect(self.scene.url, clock_ms=self.clock.now_ms)
 
     async def open(self) -> None:
         self.engine = self._connect()
         await self.engine.open()
-        Auditor(self.path).install()
 
     async def submit(self) -> str:
         job = new_job()
+        await self.send(job)
+        return job.id
+
+    async def send(self, job: NewJob) -> None:
         (answer,) = await self.engine.jobs.submit([job])
         self.history.submissions.append(
             Submission(job.id, job.type, job.tenant, None, str(answer.answer), answer.id)
         )
-        return job.id
 
     async def claim(self, worker: str) -> Claim:
-        asked = request("default", limit=1, worker=worker, requirements=("", ALONE))
-        (claim,) = (await self.engine.jobs.claim(asked)).claims
+        (claim,) = await self.ask(asking(worker))
         return claim
+
+    async def ask(self, asked: ClaimRequest) -> list[Claim]:
+        return (await self.engine.jobs.claim(asked)).claims
 
     async def settle(self, settlement: Settlement) -> None:
         """Settle and ignore the answer: the audit shows what was accepted."""
@@ -89,8 +93,13 @@ class Theatre:
 
     async def close(self) -> History:
         await self.engine.close()
-        Auditor(self.path).read_into(self.history)
+        self.scene.auditor.read_into(self.history)
         return self.history
+
+
+def asking(worker: str) -> ClaimRequest:
+    """Ask for one job, suspects included."""
+    return request("default", limit=1, worker=worker, requirements=("", ALONE))
 
 
 def succeeded(claim: Claim) -> Settlement:
@@ -118,20 +127,38 @@ async def restored_store(theatre: Theatre) -> None:
     """The store is set back to a copy, and hands out the same lease number once more."""
     await theatre.submit()
     await theatre.engine.close()
-    copy = theatre.path.with_suffix(".copy")
-    shutil.copy(theatre.path, copy)
+    theatre.scene.save()
     await theatre.open()
     first = await theatre.claim("first")
     await theatre.engine.close()
-    for leftover in theatre.path.parent.glob(f"{theatre.path.name}-*"):
-        leftover.unlink()
-    shutil.copy(copy, theatre.path)
+    theatre.scene.restore()
     await theatre.open()
     second = await theatre.claim("second")
     if second.fence.lease != first.fence.lease:
         raise RuntimeError("the copy was not restored: the number did not repeat")
     await theatre.settle(succeeded(first))
     await theatre.settle(succeeded(second))
+
+
+async def repeated_claim(theatre: Theatre) -> None:
+    """The reply to a claim is lost, and the claim is made again: it names the same jobs."""
+    for _ in range(2):
+        await theatre.submit()
+    asked = asking("worker")
+    await theatre.ask(asked)
+    held = await theatre.ask(asked) + await theatre.ask(asking("other"))
+    for claim in held:
+        await theatre.settle(succeeded(claim))
+
+
+async def repeated_submit(theatre: Theatre) -> None:
+    """The reply to a submission is lost; it is made again when the job has ended already."""
+    job = new_job()
+    await theatre.send(job)
+    await theatre.settle(succeeded(await theatre.claim("worker")))
+    await theatre.send(job)
+    for claim in await theatre.ask(asking("worker")):
+        await theatre.settle(succeeded(claim))
 
 
 async def renewed_lease(theatre: Theatre) -> None:
@@ -184,6 +211,8 @@ PROBES: dict[str, Callable[[Theatre], Awaitable[None]]] = {
     for story in (
         stale_settle,
         restored_store,
+        repeated_claim,
+        repeated_submit,
         renewed_lease,
         late_cancel,
         cancel_of_running,
@@ -193,23 +222,25 @@ PROBES: dict[str, Callable[[Theatre], Awaitable[None]]] = {
 }
 
 
-async def play(name: str, folder: Path) -> list[Violation]:
-    """Play one story on a fresh store and judge it."""
-    theatre = Theatre(folder / name)
+async def play(name: str, scene: Scene) -> list[Violation]:
+    """Play one story and judge it."""
+    theatre = Theatre(scene)
     await theatre.open()
+    scene.auditor.install()
     try:
         await PROBES[name](theatre)
     finally:
         history = await theatre.close()
+        scene.close()
     rules = replace(RULES, budgets=theatre.budgets)
     return [one for found in checker.check(history, rules).values() for one in found]
 
 
 def main(arguments: list[str]) -> int:
     """Print the violations of each probe as one JSON object."""
-    folder = Path(arguments[0])
-    names = arguments[1:] or list(PROBES)
-    found = {name: asyncio.run(play(name, folder)) for name in names}
+    folder, server = Path(arguments[0]), arguments[1]
+    names = arguments[2:] or list(PROBES)
+    found = {name: asyncio.run(play(name, scene_of(name, folder, server))) for name in names}
     print(json.dumps({name: [one.invariant for one in mine] for name, mine in found.items()}))
     for mine in found.values():
         for one in mine:

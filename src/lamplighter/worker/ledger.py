@@ -71,6 +71,8 @@ class Ledger:
     def ended(self, numbers: Iterable[int]) -> None:
         """Note handlers that are done but not written: they need a lease, not a hard end."""
         for number in numbers:
+            # Lost while it was being written: its handler does not hang, it has ended.
+            self.hanging.pop(number, None)
             entry = self.entries.get(number)
             if entry is not None:
                 entry.hard_end = None

@@ -233,8 +233,8 @@ class ChildProcess:
             case Ended(numbers):
                 self.ledger.ended(numbers)
             case Finished(numbers):
+                self.ledger.ended(numbers)
                 self.ledger.drop(numbers)
             case Forsaken(numbers):
+                self.ledger.ended(numbers)
                 self.ledger.forsake(numbers)
-                for number in numbers:
-                    self.ledger.hanging.pop(number, None)

@@ -84,6 +84,7 @@ class Settler(Service):
 
     def lose(self, numbers: Sequence[int]) -> None:
         """Never write these: they belong to somebody else. Each is told, its work was done."""
+        waiting = [number for number in numbers if number in self._pending]
         for number in numbers:
             dropped = self._pending.pop(number, None)
             if number in self._batch and number not in self._lost:
@@ -91,6 +92,9 @@ class Settler(Service):
                 dropped = self._batch[number]
             if dropped is not None:
                 events.emit(events.LEASE_LOST, job_id=dropped[1].id, verb="settle")
+        if waiting:
+            # Nobody else will say that their handlers have ended.
+            self._on_forsaken(waiting)
 
     def report_slow(self) -> None:
         """Tell which handlers are done though the store has not confirmed it. For the pulse."""

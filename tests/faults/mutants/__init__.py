@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tests.faults.driver import ROOT, Driver
 from tests.faults.mutants.patching import apply
+from tests.faults.places import SQLITE, Ground
 from tests.faults.scenarios import poison, stopped
 from tests.faults.scenarios.stage import Verdict
+from tests.faults.scenes import FILES
 
 SOURCE = ROOT / "src"
 PATCHES = Path(__file__).parent
 PROBE_TIME = 60.0
+SCENARIO_TIME = 300.0
 LEASE = 2.0
 
 
 class Scenario(Protocol):
-    """Plays with processes that import the given sources."""
+    """Plays with processes that import the sources of the ground."""
 
-    def __call__(self, folder: Path, lease: float, *, source: Path | None = None) -> Verdict: ...
+    def __call__(self, folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Mutant:
     """Story on the engine that must show it."""
     scenario: Scenario | None = None
     """Scenario with real processes that must show it; takes longer."""
+    engine: str = "sqlite"
+    """The engine it is planted in, or on which it is played if it is in none."""
 
     @property
     def patch(self) -> Path:
@@ -59,32 +65,64 @@ MUTANTS = (
     Mutant("slot-leaves-grandchildren", frozenset({"orphans"}), None, poison.run_harm),
     Mutant("retire-without-replacement", frozenset({"capacity"}), None, poison.run_capacity),
     Mutant("hard-end-suspects-neighbours", frozenset({"neighbours"}), None, poison.run_capacity),
+    Mutant(
+        "postgres-settle-without-fence",
+        frozenset({"I3"}),
+        "stale_settle",
+        stopped.run_worker,
+        engine="postgres",
+    ),
+    Mutant("postgres-fence-by-number-only", frozenset({"I3"}), "restored_store", engine="postgres"),
+    Mutant("postgres-claim-not-repeatable", frozenset({"I1"}), "repeated_claim", engine="postgres"),
+    Mutant(
+        "postgres-submit-not-repeatable",
+        frozenset({"I1", "I2", "I3"}),
+        "repeated_submit",
+        engine="postgres",
+    ),
 )
 
 
-def hunt(folder: Path, *, processes: bool, say: Callable[[str], object]) -> list[str]:
-    """Plant every bug; gives the names of those that nobody noticed.
+def hunt(
+    folder: Path, *, engine: str = "sqlite", processes: bool, say: Callable[[str], object]
+) -> list[str]:
+    """Plant every bug of an engine; gives the names of those that nobody noticed.
 
     Without ``processes`` only the quick stories are played; every patch has to apply all the same.
     """
-    healthy = _probe(folder / "healthy", SOURCE, [])
-    survivors = [f"no bug at all, yet {probe} fails" for probe, found in healthy.items() if found]
-    for mutant in MUTANTS:
-        place = folder / mutant.name
-        source = plant(mutant, place)
-        seen: dict[str, set[str]] = {}
-        if mutant.probe is not None:
-            found = _probe(place / "probe", source, [mutant.probe])
-            seen[mutant.probe] = set(found[mutant.probe])
-        if processes and mutant.scenario is not None:
-            verdict = mutant.scenario(place / "processes", LEASE, source=source)
-            seen[verdict.name] = {one.invariant for one in verdict.violations}
-        for story, invariants in seen.items():
-            caught = ", ".join(sorted(invariants & mutant.invariants))
-            say(f"{mutant.name:29} {story:18} {caught or 'SURVIVED'}")
-            if not caught:
-                survivors.append(f"{mutant.name} in {story}")
+    with _server(folder, engine) as server:
+        healthy = _probe(folder / "healthy", server, SOURCE, [])
+        survivors = [f"no bug at all, yet {name} fails" for name, found in healthy.items() if found]
+        for mutant in MUTANTS:
+            place = folder / mutant.name
+            source = plant(mutant, place)
+            if mutant.engine != engine:
+                continue
+            seen: dict[str, set[str]] = {}
+            if mutant.probe is not None:
+                found = _probe(place / "probe", server, source, [mutant.probe])
+                seen[mutant.probe] = set(found[mutant.probe])
+            if processes and mutant.scenario is not None:
+                story, found = _scenario(mutant, place, source)
+                seen[story] = set(found)
+            for story, invariants in seen.items():
+                caught = ", ".join(sorted(invariants & mutant.invariants))
+                say(f"{mutant.name:30} {story:18} {caught or 'SURVIVED'}")
+                if not caught:
+                    survivors.append(f"{mutant.name} in {story}")
     return survivors
+
+
+@contextmanager
+def _server(folder: Path, engine: str) -> Iterator[str]:
+    """Give the address on which stories are played."""
+    if engine == "sqlite":
+        yield FILES
+        return
+    from tests.servers import postgres
+
+    with postgres.start(postgres.newest_server(), folder) as server:
+        yield server.url()
 
 
 def plant(mutant: Mutant, folder: Path) -> Path:
@@ -95,14 +133,25 @@ def plant(mutant: Mutant, folder: Path) -> Path:
     return source
 
 
-def _probe(folder: Path, source: Path, names: list[str]) -> dict[str, list[str]]:
+def _probe(folder: Path, server: str, source: Path, names: list[str]) -> dict[str, list[str]]:
     """Play probes in a process that imports this copy of the sources."""
+    return _run(folder, source, "tests.faults.probes", folder, server, *names, timeout=PROBE_TIME)
+
+
+def _scenario(mutant: Mutant, folder: Path, source: Path) -> tuple[str, list[str]]:
+    """Play a scenario in such a process; gives its name and what was violated."""
+    names = (mutant.name, folder / "processes", source)
+    module = "tests.faults.mutants.play"
+    return _run(folder / "driver", source, module, *names, timeout=SCENARIO_TIME)
+
+
+def _run(folder: Path, source: Path, module: str, *arguments: object, timeout: float) -> Any:
     folder.mkdir(parents=True)
-    driver = Driver(folder, source=source)
+    driver = Driver(folder, "", source=source)
     try:
-        ended = driver.run("tests.faults.probes", str(folder), *names, timeout=PROBE_TIME)
+        ended = driver.run(module, *map(str, arguments), timeout=timeout)
     finally:
         driver.end()
     if ended.returncode != 0:
-        raise RuntimeError(f"a probe could not be played:\n{ended.stderr}")
+        raise RuntimeError(f"{module} could not be played:\n{ended.stderr}")
     return json.loads(ended.stdout)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.faults.places import SQLITE, Ground
 from tests.faults.scenarios.stage import Stage, Verdict
 
 TYPES = ("spin", "block", "grip")
 LEASES = 3
 
 
-def run(folder: Path, lease: float) -> Verdict:
-    stage = Stage("busy handlers", folder)
+def run(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
+    stage = Stage("busy handlers", folder, ground)
     driver = stage.driver
     try:
         driver.start_worker(lease, children=len(TYPES), slots=4)
@@ -21,7 +22,7 @@ def run(folder: Path, lease: float) -> Verdict:
         stage.wait_for_the_end_of_all_jobs(lease * LEASES * len(TYPES) + 20)
         driver.drain_workers()
     finally:
-        driver.end()
+        stage.end()
     verdict = stage.verdict()
     starts = [run.job_id for run in stage.history().runs]
     effects = stage.ledger.count()

@@ -11,6 +11,7 @@ from lamplighter.port.store import Engine
 from lamplighter.port.values import Why
 from tests.faults.checker import GOOD
 from tests.faults.driver import Late, Process, wait_until
+from tests.faults.places import SQLITE, Ground
 from tests.faults.poison import GATE
 from tests.faults.scenarios.poison import RULES
 from tests.faults.scenarios.stage import Stage, Verdict
@@ -34,15 +35,15 @@ class _Notes:
     """Jobs whose lease was kept, so that they ran once."""
 
 
-def run(folder: Path, lease: float, *, kills: int = 4) -> Verdict:
-    stage = Stage("pool exhaustion", folder)
+def run(folder: Path, lease: float, *, kills: int = 4, ground: Ground = SQLITE) -> Verdict:
+    stage = Stage("pool exhaustion", folder, ground)
     notes = _Notes()
     try:
         _processes(stage, notes, lease)
         _threads(stage, notes, lease)
         _suspects(stage, notes, lease, kills)
     finally:
-        stage.driver.end()
+        stage.end()
     verdict = stage.verdict(RULES)
     verdict.figures += notes.figures
     for job_id, text in notes.slow:

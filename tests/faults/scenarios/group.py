@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.faults.checker import GOOD, OVERLAP_GRACE
 from tests.faults.driver import Process, wait_until
+from tests.faults.places import SQLITE, Ground
 from tests.faults.poison import KILLED
 from tests.faults.scenarios import poison
 from tests.faults.scenarios.stage import Stage, Verdict
@@ -28,8 +29,8 @@ LONG = ("doze", "nap", "deaf", "doze alone", "nap alone")
 """Handlers that have far to go."""
 
 
-def run(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
-    stage = Stage("stopped group", folder, source=source)
+def run(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
+    stage = Stage("stopped group", folder, ground)
     driver = stage.driver
     try:
         sleeper = _start(stage, lease)
@@ -58,7 +59,7 @@ def run(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
         stage.wait_for_the_end_of_all_jobs(lease * LEASES + BEYOND + 30)
         driver.drain_workers()
     finally:
-        driver.end()
+        stage.end()
     verdict = stage.verdict()
     verdict.figures.append(
         f"{len(below)} processes and {len(held)} jobs stopped, {verdict.refused} late writes "
@@ -71,12 +72,12 @@ def run(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
     return verdict
 
 
-def run_hanging(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
+def run_hanging(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
     """Stop a worker whose only job hangs, until another has it: its slot has to come back.
 
     Nobody renews what was lost, so nobody sees it reach its hard end; it still keeps a slot.
     """
-    stage = Stage("stopped and hanging", folder, source=source)
+    stage = Stage("stopped and hanging", folder, ground)
     driver = stage.driver
     try:
         sleeper = _start_poison(stage, lease)
@@ -95,7 +96,7 @@ def run_hanging(folder: Path, lease: float, *, source: Path | None = None) -> Ve
         seconds = time.monotonic() - begun
         driver.drain_workers()
     finally:
-        driver.end()
+        stage.end()
     verdict = stage.verdict(poison.RULES)
     verdict.figures.append(f"another job ended {seconds:.2f} s after the worker went on")
     return verdict

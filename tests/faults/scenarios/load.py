@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.faults.driver import Late, Process
+from tests.faults.places import SQLITE, Ground
 from tests.faults.processes import Found
 from tests.faults.rules import RULES, WEIGHTS
 from tests.faults.scenarios.stage import Stage, Verdict
@@ -40,8 +41,8 @@ class Plan:
 KINDS = (("child", 0.6), ("supervisor", 0.2), ("client", 0.2))
 
 
-def run(folder: Path, seed: str, plan: Plan, *, source: Path | None = None) -> Verdict:
-    stage = Stage("load", folder, source=source)
+def run(folder: Path, seed: str, plan: Plan, *, ground: Ground = SQLITE) -> Verdict:
+    stage = Stage("load", folder, ground)
     storm = _Storm(stage, seed, plan)
     codes: list[int | None] = []
     late = None
@@ -54,7 +55,7 @@ def run(folder: Path, seed: str, plan: Plan, *, source: Path | None = None) -> V
     except Late as error:
         late = error
     finally:
-        stage.driver.end()
+        stage.end()
     verdict = stage.verdict(replace(RULES, weights=WEIGHTS))
     if late is not None:
         verdict.blame("late", str(late))

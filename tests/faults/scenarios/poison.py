@@ -12,6 +12,7 @@ from tests.faults import poison
 from tests.faults.checker import GOOD, Budget, Rules
 from tests.faults.driver import Process, wait_until
 from tests.faults.history import Run
+from tests.faults.places import SQLITE, Ground
 from tests.faults.poison import JOB, KINDS, TIMEOUT
 from tests.faults.processes import marked
 from tests.faults.rules import FOLDER
@@ -45,15 +46,15 @@ class Plan:
     """Seconds in which a round must have come to its end."""
 
 
-def run(folder: Path, seed: str, plan: Plan, *, source: Path | None = None) -> Verdict:
-    stage = Stage("poison", folder, source=source)
+def run(folder: Path, seed: str, plan: Plan, *, ground: Ground = SQLITE) -> Verdict:
+    stage = Stage("poison", folder, ground)
     notes = _Notes()
     try:
         if plan.kinds:
             _harm(stage, plan, random.Random(f"{seed}-poison"), notes)
         notes.capacities = [_capacity(stage, plan, kind) for kind in plan.hanging]
     finally:
-        stage.driver.end()
+        stage.end()
     verdict = stage.verdict(RULES)
     verdict.figures.append(f"{notes.rounds} rounds of {len(plan.kinds)} kinds of harm")
     if notes.code != 0:
@@ -65,19 +66,19 @@ def run(folder: Path, seed: str, plan: Plan, *, source: Path | None = None) -> V
     return verdict
 
 
-def run_harm(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
+def run_harm(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
     """Play a few kinds of harm, once."""
     kinds = ("segfault", "parting", "daemon", "swallow")
     plan = Plan(lease=lease, seconds=0, kinds=kinds, good=12, hanging=(), patience=40)
-    return run(folder, "small", plan, source=source)
+    return run(folder, "small", plan, ground=ground)
 
 
-def run_capacity(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
+def run_capacity(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
     """Only see to it that those that hang do not keep others from running for long."""
     # Half of it again, because others may use the machine as well.
     back = CAPACITY_BACK * 1.5
     plan = Plan(lease=lease, kinds=(), hanging=("hang", "stall"), back=back, patience=40)
-    return run(folder, "small", plan, source=source)
+    return run(folder, "small", plan, ground=ground)
 
 
 @dataclass(slots=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.faults.driver import wait_until
+from tests.faults.places import SQLITE, Ground
 from tests.faults.scenarios.stage import Stage, Verdict
 
 JOBS = 8
 MARGIN = 2.0
 
 
-def run(folder: Path, lease: float, *, rounds: int = 1) -> Verdict:
-    stage = Stage("rescue", folder)
+def run(folder: Path, lease: float, *, rounds: int = 1, ground: Ground = SQLITE) -> Verdict:
+    stage = Stage("rescue", folder, ground)
     driver = stage.driver
     try:
         for _ in range(rounds):
@@ -29,7 +30,7 @@ def run(folder: Path, lease: float, *, rounds: int = 1) -> Verdict:
             stage.wait_for_the_end_of_all_jobs(lease * 6 + 20)
         driver.drain_workers()
     finally:
-        driver.end()
+        stage.end()
     verdict = stage.verdict()
     if not verdict.rescues:
         verdict.blame("rescue", "no job of the killed worker was rescued")

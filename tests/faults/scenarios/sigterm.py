@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.faults.checker import GOOD, Budget
 from tests.faults.driver import Process, wait_until
+from tests.faults.places import SQLITE, Ground
 from tests.faults.scenarios.poison import RULES
 from tests.faults.scenarios.stage import Stage, Verdict
 
@@ -33,9 +34,17 @@ class _Drain:
     """From the second one, if it came before the end."""
 
 
-def run(folder: Path, lease: float, seed: str, *, rounds: int = 8, longest: float = 6.0) -> Verdict:
+def run(
+    folder: Path,
+    lease: float,
+    seed: str,
+    *,
+    rounds: int = 8,
+    longest: float = 6.0,
+    ground: Ground = SQLITE,
+) -> Verdict:
     """Play some rounds on one store, with jobs of up to ``longest`` seconds."""
-    stage = Stage("double sigterm", folder)
+    stage = Stage("double sigterm", folder, ground)
     dice = random.Random(f"{seed}-sigterm")
     drains: list[_Drain] = []
     left: list[int] = []
@@ -51,7 +60,7 @@ def run(folder: Path, lease: float, seed: str, *, rounds: int = 8, longest: floa
         stage.wait_for_the_end_of_all_jobs(longest * rounds + 40)
         stage.driver.drain_workers()
     finally:
-        stage.driver.end()
+        stage.end()
     verdict = stage.verdict(RULES)
     _judge(verdict, drains, left)
     return verdict

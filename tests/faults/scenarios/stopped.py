@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.faults.driver import wait_until
+from tests.faults.places import SQLITE, Ground
 from tests.faults.scenarios.stage import Stage, Verdict
 
 JOBS = 6
 
 
-def run_child(folder: Path, lease: float) -> Verdict:
+def run_child(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
     """Stop a child: its worker lives and keeps the leases, so nothing runs twice."""
-    stage = Stage("stopped child", folder)
+    stage = Stage("stopped child", folder, ground)
     driver = stage.driver
     try:
         worker = driver.start_worker(lease, children=1, slots=JOBS)
@@ -25,7 +26,7 @@ def run_child(folder: Path, lease: float) -> Verdict:
         stage.wait_for_the_end_of_all_jobs(lease * 3 + 10)
         driver.drain_workers()
     finally:
-        driver.end()
+        stage.end()
     verdict = stage.verdict()
     effects = stage.ledger.count()
     for job_id in ids:
@@ -34,13 +35,13 @@ def run_child(folder: Path, lease: float) -> Verdict:
     return verdict
 
 
-def run_alone(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
+def run_alone(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
     """Stop the only worker: it finds its own leases ended, and must not start again what may not.
 
     It goes on before its children do, so it has to decide about claims of which nobody can tell
     it anything; one child does not live to see the end of the stop.
     """
-    stage = Stage("stopped alone", folder, source=source)
+    stage = Stage("stopped alone", folder, ground)
     driver = stage.driver
     try:
         worker = driver.start_worker(lease, children=2, slots=JOBS)
@@ -59,13 +60,13 @@ def run_alone(folder: Path, lease: float, *, source: Path | None = None) -> Verd
         stage.wait_for_the_end_of_all_jobs(lease * 8 + 20)
         driver.drain_workers()
     finally:
-        driver.end()
+        stage.end()
     return stage.verdict()
 
 
-def run_supervisor(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
+def run_supervisor(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
     """Stop a supervisor but not its children: nobody renews, so they have to stop by themselves."""
-    stage = Stage("stopped supervisor", folder, source=source)
+    stage = Stage("stopped supervisor", folder, ground)
     driver = stage.driver
     seconds = lease * 4
     try:
@@ -81,7 +82,7 @@ def run_supervisor(folder: Path, lease: float, *, source: Path | None = None) ->
         stage.wait_for_the_end_of_all_jobs(seconds * 2 + 20)
         driver.drain_workers()
     finally:
-        driver.end()
+        stage.end()
     verdict = stage.verdict()
     if verdict.longest_overlap > lease / 2:
         # Nothing was late here but the supervisor, so this is stricter than the general bound.
@@ -89,13 +90,13 @@ def run_supervisor(folder: Path, lease: float, *, source: Path | None = None) ->
     return verdict
 
 
-def run_worker(folder: Path, lease: float, *, source: Path | None = None) -> Verdict:
+def run_worker(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
     """Stop a whole worker: another one takes its job, and its late write is refused.
 
     The handler blocks the loop of its child. So when both go on, the handler returns before
     anything in the child can notice that the lease is gone, and only the store can refuse.
     """
-    stage = Stage("stopped worker", folder, source=source)
+    stage = Stage("stopped worker", folder, ground)
     driver = stage.driver
     try:
         workers = [driver.start_worker(lease, children=1, slots=JOBS) for _ in range(2)]
@@ -115,7 +116,7 @@ def run_worker(folder: Path, lease: float, *, source: Path | None = None) -> Ver
         stage.wait_for_the_end_of_all_jobs(lease * 8 + 20)
         driver.drain_workers()
     finally:
-        driver.end()
+        stage.end()
     verdict = stage.verdict()
     if not verdict.refused:
         verdict.blame("stale", "no late write was refused, so none was made: nothing was tested")

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.faults.checker import GOOD
 from tests.faults.driver import wait_until
 from tests.faults.history import read_lines
+from tests.faults.places import SQLITE, Ground
 from tests.faults.poison import CRASHES
 from tests.faults.scenarios.poison import RULES
 from tests.faults.scenarios.stage import Stage, Verdict
@@ -38,8 +39,8 @@ class Plan:
     """Of the throughput without poison that is left with it; None: not measured."""
 
 
-def run(folder: Path, seed: str, plan: Plan) -> Verdict:
-    harmed, verdict = _measure(folder / "poisoned", seed, plan, poisonous=True)
+def run(folder: Path, seed: str, plan: Plan, *, ground: Ground = SQLITE) -> Verdict:
+    harmed, verdict = _measure(folder / "poisoned", seed, plan, ground, poisonous=True)
     verdict.figures.append(f"{harmed:.1f} good jobs a second with one killer in {ONE_IN}")
     deaths = [
         line
@@ -51,7 +52,7 @@ def run(folder: Path, seed: str, plan: Plan) -> Verdict:
     if len(deaths) > MOST_DEATHS:
         verdict.blame("throughput", f"{len(deaths)} children died before anything was learnt")
     if plan.share is not None:
-        clean, _ = _measure(folder / "clean", seed, plan, poisonous=False)
+        clean, _ = _measure(folder / "clean", seed, plan, ground, poisonous=False)
         share = harmed / clean
         verdict.figures.append(f"{clean:.1f} without them, so {share:.0%} are left")
         if share < plan.share:
@@ -59,9 +60,11 @@ def run(folder: Path, seed: str, plan: Plan) -> Verdict:
     return verdict
 
 
-def _measure(folder: Path, seed: str, plan: Plan, *, poisonous: bool) -> tuple[float, Verdict]:
+def _measure(
+    folder: Path, seed: str, plan: Plan, ground: Ground, *, poisonous: bool
+) -> tuple[float, Verdict]:
     """Give good jobs per second, from the submission until the last of them has ended."""
-    stage = Stage("poison throughput", folder)
+    stage = Stage("poison throughput", folder, ground)
     driver = stage.driver
     try:
         worker = driver.start_worker(
@@ -76,7 +79,7 @@ def _measure(folder: Path, seed: str, plan: Plan, *, poisonous: bool) -> tuple[f
         stage.wait_for_the_end_of_all_jobs(patience)
         driver.drain_workers()
     finally:
-        driver.end()
+        stage.end()
     return len(good) / seconds, stage.verdict(RULES)
 
 

@@ -104,6 +104,13 @@ def test_an_acknowledged_job_without_an_end_is_a_loss(state):
     assert names(checker.no_loss(history)) == {"I1"}
 
 
+def test_a_job_that_the_store_has_twice_is_seen():
+    history = good()
+    history.doubled.append("a")
+
+    assert names(checker.no_loss(history)) == {"I1"}
+
+
 def test_a_job_nobody_was_told_about_may_be_there_or_not():
     history = History(submissions=[replace(submission(), answer=None, answered_id=None)])
     assert checker.no_loss(history) == []

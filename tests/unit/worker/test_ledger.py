@@ -85,3 +85,14 @@ def test_a_lease_is_believed_in_from_the_moment_its_renewal_was_sent():
 
     assert [e.number for e in ledger.stale(108.0, 8.0)] == [5]
     assert [e.number for e in ledger.stale(112.0, 8.0)] == [5, 6]
+
+
+def test_a_handler_that_has_ended_does_not_hang_though_its_claim_was_lost():
+    ledger = ledger_with()
+    ledger.started([(5, 110.0), (6, 110.0)], 101.0)
+    ledger.lose([5, 6], 102.0)
+    assert ledger.hanging == {5: 102.0, 6: 102.0}
+
+    ledger.ended([5])
+
+    assert ledger.hanging == {6: 102.0}

@@ -178,3 +178,17 @@ async def test_an_end_close_to_the_hard_end_is_reported_at_once(bench):
 
     assert bench.ended == [[0]]
     bench.jobs.gate.set()
+
+
+async def test_handlers_that_ended_before_their_claims_were_lost_are_told_of(bench):
+    bench.jobs.gate = asyncio.Event()
+    bench.settler.add(make_run(work, 0), Succeeded())
+    await until(lambda: bench.settler._batch)
+    bench.settler.add(make_run(work, 1), Succeeded())
+
+    bench.settler.lose([1, 7])
+    bench.jobs.gate.set()
+    await bench.settler.emptied()
+
+    assert bench.forsaken == [[1]]
+    assert bench.settled == [[0]]

@@ -17,7 +17,7 @@ TEST_CLOCK = """
 CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     SELECT coalesce(nullif(current_setting('lamplighter.now', true), '')::bigint,
-                    (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+                    floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
 $$
 """
 """For tests that move the store's clock: each call says what time it is."""

@@ -211,6 +211,7 @@ DECLARE
     old_clocks_ bigint[];
     pulses_ tid[];
     seens_ pg_snapshot[];
+    looked_ pg_snapshot;
     -- per lane that is asked for and has somebody in line, and where those of a band begin and end
     line_ integer[] := '{}';
     line_times_ bigint[] := '{}';
@@ -240,6 +241,8 @@ BEGIN
     IF NOT FOUND OR hold_ IS NOT NULL THEN
         RETURN;
     END IF;
+    -- Before the lanes are read: one that is made afterwards is not looked at in this claim.
+    looked_ := pg_current_snapshot();
     FOR band_ IN SELECT * FROM bands_of(queue_, types_, requirements_) LOOP
         count_ := count_ + 1;
         bands_[count_] := band_.band;
@@ -253,7 +256,7 @@ BEGIN
         old_clocks_[count_] := clocks_[count_];
         folded_ := fold(band_.band, band_.lanes, band_.dues, clocks_[count_], pulse_.seen, now_);
         more_ := more_ OR folded_.more_;
-        seens_[count_] := folded_.now_seen_;
+        seens_[count_] := CASE WHEN folded_.all_ THEN looked_ END;
         IF folded_.touched_ IS NOT NULL THEN
             touched_ := touched_ || folded_.touched_;
             band_.dues := folded_.new_dues_;

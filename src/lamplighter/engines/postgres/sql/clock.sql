@@ -2,7 +2,7 @@
 
 CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 $$;
 
 -- mark_at: the stored form of who did something, why and when; the first two come as JSON.

@@ -189,13 +189,13 @@ $$;
 --
 -- in   lanes_, dues_   all lanes of the band, and their edges among the awake
 -- out  more_           whether some are left
---      now_seen_       the snapshot of this look, if it found something and nothing is left
+--      all_            whether it found something, and nothing is left
 --      touched_        the lanes whose turns have changed
 --      new_dues_       the edges after that
 CREATE OR REPLACE FUNCTION fold(
     band_ integer, lanes_ integer[], dues_ bigint[], clock_ bigint, seen_ pg_snapshot,
     now_ bigint,
-    OUT more_ boolean, OUT now_seen_ pg_snapshot, OUT touched_ integer[], OUT new_dues_ bigint[]
+    OUT more_ boolean, OUT all_ boolean, OUT touched_ integer[], OUT new_dues_ bigint[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -206,13 +206,14 @@ DECLARE
     firsts_ bigint[];
 BEGIN
     more_ := false;
+    all_ := false;
     new_dues_ := dues_;
     -- Transaction numbers begin again in a store that was dumped and restored elsewhere.
     IF pg_snapshot_xmax(seen_) <= pg_snapshot_xmax(pg_current_snapshot()) THEN
         from_ := pg_snapshot_xmax(seen_);
         late_ := ARRAY(SELECT pg_snapshot_xip(seen_));
     END IF;
-    SELECT array_agg(a.ctid), pg_current_snapshot() INTO places_, now_seen_
+    SELECT array_agg(a.ctid) INTO places_
     FROM (
         SELECT new.ctid
         FROM unnest(lanes_) AS l(lane)
@@ -231,13 +232,10 @@ BEGIN
         LIMIT 1000
     ) AS a;
     IF places_ IS NULL THEN
-        now_seen_ := NULL;
         RETURN;
     END IF;
-    IF cardinality(places_) = 1000 THEN
-        more_ := true;
-        now_seen_ := NULL;
-    END IF;
+    more_ := cardinality(places_) = 1000;
+    all_ := NOT more_;
     WITH arrived AS (
         DELETE FROM arrival
         WHERE arrival.ctid = ANY (places_)

@@ -1,19 +1,14 @@
-"""The store's own view of a run: triggers note every accepted write to a job's row.
-
-The triggers live in the store that is tested and run inside its transactions. So what they note
-is exactly what was committed, whoever wrote it and whatever the writer was told.
-"""
+"""The audit of an SQLite store."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
+from tests.faults.audit import author_of
 from tests.faults.history import Ending, History, Write
 
 _TABLE = """
@@ -87,8 +82,8 @@ FROM job JOIN lane ON lane.id = job.lane
 """
 
 
-class Auditor:
-    """Installs the triggers in an SQLite store, and reads what they noted."""
+class SqliteAuditor:
+    """Installs the triggers in a file, and reads what they noted."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -99,25 +94,31 @@ class Auditor:
                 connection.execute(statement)
 
     def unfinished(self) -> int:
-        """Count jobs that have not ended."""
         return self._number(
             "SELECT count(*) FROM job WHERE state IN ('waiting','running','blocked')"
         )
 
     def ended(self, job_ids: Collection[str]) -> int:
-        """Count how many of these have ended."""
         marks = ",".join("?" * len(job_ids))
         states = "'succeeded','dead','cancelled','expired'"
         return self._number(
             f"SELECT count(*) FROM job WHERE state IN ({states}) AND id IN ({marks})", *job_ids
         )
 
+    def first_ends(self, since_ms: int) -> dict[str, int]:
+        with self._open() as connection:
+            return dict(
+                connection.execute(
+                    "SELECT worker, min(finished) FROM job "
+                    "WHERE claimed >= ? AND finished IS NOT NULL GROUP BY worker",
+                    (since_ms,),
+                )
+            )
+
     def now_ms(self) -> int:
-        """The store's time."""
         return self._number("SELECT now_ms()")
 
     def running_under(self, prefix: str) -> list[str]:
-        """Ids of the jobs held by workers whose name starts so."""
         with self._open() as connection:
             rows = connection.execute(
                 "SELECT id FROM job WHERE state = 'running' AND substr(worker, 1, ?) = ?",
@@ -126,7 +127,6 @@ class Auditor:
             return [row[0] for row in rows]
 
     def read_into(self, history: History) -> None:
-        """Add the store's view to a history."""
         with self._open() as connection:
             connection.row_factory = sqlite3.Row
             history.writes = [_write(row) for row in connection.execute(_WRITES)]
@@ -184,16 +184,3 @@ def _write(row: sqlite3.Row) -> Write:
         crashed=bool(row["crashed"]),
         author=author_of(row["written"]),
     )
-
-
-def author_of(written: str | None) -> dict[str, Any] | None:
-    """Find under which fence a result or an error was made; None if its maker does not say."""
-    if written is None:
-        return None
-    value = json.loads(written)
-    if isinstance(value, dict) and isinstance(value.get("message"), str):
-        _, found, text = value["message"].partition("made under ")
-        value = json.loads(text) if found else None
-    if isinstance(value, dict) and "lease" in value:
-        return value
-    return None
