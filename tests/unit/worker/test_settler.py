@@ -91,7 +91,7 @@ async def test_a_claim_lost_while_the_store_is_away_is_not_written(bench):
 
     assert list(bench.jobs.outcomes()) == [f"{1:026d}"]
     assert bench.settled == [[1]]
-    assert bench.forsaken == [[0]]
+    assert bench.forsaken == [[2], [0]]
 
 
 async def test_one_that_cannot_be_written_does_not_hold_up_the_others(bench):
