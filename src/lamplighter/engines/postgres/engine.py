@@ -24,7 +24,7 @@ from lamplighter.engines.postgres.verbs.renew import renew
 from lamplighter.engines.postgres.verbs.replay import replay
 from lamplighter.engines.postgres.verbs.retry import retry
 from lamplighter.engines.postgres.verbs.settle import settle
-from lamplighter.engines.postgres.verbs.submit import submit
+from lamplighter.engines.postgres.verbs.submit import Herald, submit
 from lamplighter.engines.postgres.verbs.unhold import unhold
 from lamplighter.engines.postgres.wakeup import PostgresWakeup
 from lamplighter.model.errors import InvalidInput, StoreClosed
@@ -110,11 +110,12 @@ class PostgresEngine:
             return
         await self._prepare(migrate=False, create=create)
         pools = self._pools = Pools(self._address, self._deadline, self._clock_ms)
-        self.jobs = PostgresJobs(pools)
         self.membership = PostgresMembership(pools)
         self.settings = PostgresSettings(pools)
         self.inspector = PostgresInspector(pools)
         self.wakeup = PostgresWakeup(self._address, pools)
+        # With a clock of its own a call is part of a transaction, which cannot commit half way.
+        self.jobs = PostgresJobs(pools, self.wakeup if self._clock_ms is None else None)
 
     async def close(self) -> None:
         pools, self._pools = self._pools, None
@@ -157,11 +158,12 @@ class _Closed:
 class PostgresJobs:
     """The verbs that move jobs."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, herald: Herald | None) -> None:
         self._call = call
+        self._herald = herald
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
-        return await submit(self._call, _bounded(jobs)) if jobs else []
+        return await submit(self._call, _bounded(jobs), self._herald) if jobs else []
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await claim(self._call, request)

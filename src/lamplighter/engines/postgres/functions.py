@@ -62,12 +62,12 @@ async def _ours(connection: Connection) -> dict[int, tuple[str, str]]:
 
 
 def _drops(names: Iterable[str]) -> list[str]:
-    return [f"DROP FUNCTION IF EXISTS {name}" for name in names]
+    return [f"DROP ROUTINE IF EXISTS {name}" for name in names]
 
 
 def _marks(names: Iterable[str]) -> list[str]:
     """Mark new functions as ours; nobody may call them but those whom `rights.py` allows it."""
     return [
-        f"COMMENT ON FUNCTION {name} IS '{MARK}'; REVOKE ALL ON FUNCTION {name} FROM PUBLIC"
+        f"COMMENT ON ROUTINE {name} IS '{MARK}'; REVOKE ALL ON ROUTINE {name} FROM PUBLIC"
         for name in names
     ]

@@ -107,4 +107,4 @@ def _grants(names: tuple[str, ...], rights: str, functions: list[str]) -> Iterab
         yield f"GRANT {rights} ON ALL TABLES IN SCHEMA {{schema}} TO {user}"
         if rights != "SELECT":
             yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {{schema}} TO {user}"
-        yield f"GRANT EXECUTE ON FUNCTION {', '.join(functions)} TO {user}"
+        yield f"GRANT EXECUTE ON ROUTINE {', '.join(functions)} TO {user}"

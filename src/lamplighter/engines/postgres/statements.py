@@ -7,7 +7,7 @@ import re
 from functools import cache
 from importlib import resources
 
-_MADE = re.compile(r'^CREATE OR REPLACE FUNCTION "?(\w+)"?', re.MULTILINE)
+_MADE = re.compile(r'^CREATE OR REPLACE (?:FUNCTION|PROCEDURE) "?(\w+)"?', re.MULTILINE)
 # A function in plain SQL is checked when it is made, so what it needs has to be there before.
 _FIRST = ("clock", "turns", "claim")
 # Where a function is too small to afford a search path of its own. A schema's name is checked.

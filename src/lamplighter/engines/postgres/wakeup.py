@@ -4,6 +4,9 @@ Committing a NOTIFY takes a lock that the whole server shares, so a process send
 10 ms, for all topics that had news meanwhile. It names no job: only who sends, and a hash of each
 topic. Who sends tells those who wait in its own process directly, and skips its own echo.
 
+The word for a single job travels with its submission, if none was said in the last 10 ms: whoever
+submitted it then has nothing left to say.
+
 All of it is a hint. Behind a pooler that lends connections for single transactions nothing is
 ever heard; that is found out, and then a wait is only a wait.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import ContextVar
 from hashlib import blake2b
 
 from lamplighter import runtime
@@ -24,6 +28,7 @@ _QUIET_SECONDS = 0.010
 _SEND_SECONDS = 2.0
 _CLOSE_SECONDS = 1.0
 _MOST_TOPICS = 100
+_FRESH_SECONDS = 0.05
 EVERYTHING = "*"
 """Stands for all topics where naming them would take too long."""
 
@@ -31,6 +36,10 @@ _SEND = (
     "SELECT set_config('synchronous_commit', 'off', true), "
     "pg_notify(%s, news) FROM unnest(%s::text[]) AS news"
 )
+
+
+_said: ContextVar[tuple[str, float] | None] = ContextVar("said", default=None)
+"""What the last submission of a task has told already, and when."""
 
 
 class PostgresWakeup:
@@ -52,11 +61,31 @@ class PostgresWakeup:
             return
         news = hash_of(topic)
         self._tell(news)
-        if not self._address.listen:
+        if not self._address.listen or self._was_said(news):
             return
         self._pending.add(news)
         if self._sender is None or self._sender.done():
             self._sender = runtime.spawn(self._send(), name="postgres-notify")
+
+    def word(self, topic: str) -> tuple[str, str] | None:
+        """Give what a submission may say itself: nothing within 10 ms of the last word."""
+        _said.set(None)
+        busy = self._sender is not None and not self._sender.done()
+        if self._closed or busy or not self._address.listen:
+            return None
+        self._sender = runtime.spawn(self._rest(), name="postgres-notify")
+        return self._channel, f"{self._origin}:{hash_of(topic)}"
+
+    def said(self, topic: str) -> None:
+        """Note that the word has been said, so that the same task need not say it again."""
+        _said.set((hash_of(topic), runtime.monotonic()))
+
+    def _was_said(self, news: str) -> bool:
+        said = _said.get()
+        _said.set(None)
+        return (
+            said is not None and said[0] == news and runtime.monotonic() < said[1] + _FRESH_SECONDS
+        )
 
     async def wait(self, topics: Sequence[str], timeout: float) -> bool:
         """Wait for news of these topics."""
@@ -91,6 +120,11 @@ class PostgresWakeup:
                 ear.told({news})
             elif not loop.is_closed():
                 loop.call_soon_threadsafe(ear.told, {news})
+
+    async def _rest(self) -> None:
+        """Be quiet after a word that a submission has said, then send what has come up since."""
+        await runtime.sleep(_QUIET_SECONDS)
+        await self._send()
 
     async def _send(self) -> None:
         """Send until there is no more news, with a rest after each time."""

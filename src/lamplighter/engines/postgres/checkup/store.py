@@ -109,7 +109,7 @@ def guard(facts: Facts) -> Finding:
             "guard",
             f"the function `{loose[0]}` acts as its owner, and may be called by everybody or "
             "looks names up where its caller says",
-            f"REVOKE ALL ON FUNCTION {facts.schema}.{loose[0]} FROM PUBLIC, or {_MIGRATE}",
+            f"REVOKE ALL ON ROUTINE {facts.schema}.{loose[0]} FROM PUBLIC, or {_MIGRATE}",
         )
     return ok("guard", f"{len(acting)} functions act as the owner, for those who run jobs only")
 

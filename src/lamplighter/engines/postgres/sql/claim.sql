@@ -336,17 +336,21 @@ BEGIN
             FOR place_ IN 1..count_ LOOP
                 CONTINUE WHEN ends_[place_] < starts_[place_];
                 LOOP
-                    IF several_[place_] THEN
-                        PERFORM catch_up(
-                            bands_[place_], line_[starts_[place_]:ends_[place_]],
-                            line_times_[starts_[place_]:ends_[place_]], batch_);
-                    END IF;
                     IF starts_[place_] = ends_[place_] THEN
                         some_ := take_alone(
                             bands_[place_], clocks_[place_], line_[starts_[place_]],
                             line_times_[starts_[place_]], now_, batch_, bytes_ - size_,
                             handouts_, lone_);
+                        IF cardinality(some_.jobs_) < batch_ THEN
+                            -- All that was due; the line is empty.
+                            ends_[place_] := starts_[place_] - 1;
+                        END IF;
                         EXIT WHEN some_.jobs_ IS NOT NULL;
+                    END IF;
+                    IF several_[place_] THEN
+                        PERFORM catch_up(
+                            bands_[place_], line_[starts_[place_]:ends_[place_]],
+                            line_times_[starts_[place_]:ends_[place_]], batch_);
                     END IF;
                     some_ := take_in_line(
                         bands_[place_], clocks_[place_], line_[starts_[place_]:ends_[place_]],

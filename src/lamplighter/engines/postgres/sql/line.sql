@@ -177,7 +177,6 @@ CREATE OR REPLACE FUNCTION take_alone(
 LANGUAGE plpgsql AS $$
 DECLARE
     turn_ record;
-    others_ bigint;
     dues_ bigint[];
     seqs_ bigint[];
     paid_ bigint;
@@ -196,6 +195,10 @@ BEGIN
         RETURN;
     END IF;
     weight_ := coalesce((SELECT tenant.weight FROM tenant WHERE tenant.name = turn_.tenant), 1);
+    -- Another lane may have moved its tenant on.
+    turn_.time := greatest(turn_.time, (SELECT share.time FROM share
+                                        WHERE share.band = band_ AND share.tenant = turn_.tenant
+                                        ORDER BY share.time DESC LIMIT 1));
     SELECT array_agg(w.place), array_agg(first_ + w.n), sum(w.size), bool_or(w.once),
            max(w.paid),
            max(CASE WHEN w.n = 1 THEN turn_.time
@@ -230,10 +233,9 @@ BEGIN
     END IF;
     after_ := greatest(after_, clock_);
     touched_ := ARRAY[lane_];
-    PERFORM move_on(
-        band_, ARRAY[turn_.place], touched_, ARRAY[turn_.tenant],
-        ARRAY[dues_[cardinality(dues_)]], ARRAY[seqs_[cardinality(seqs_)]],
-        ARRAY[greatest(turn_.time, clock_) + paid_], now_);
+    PERFORM move_on_one(
+        band_, turn_.place, lane_, turn_.tenant, dues_[cardinality(dues_)],
+        seqs_[cardinality(seqs_)], greatest(turn_.time, clock_) + paid_, now_);
 END
 $$;
 
@@ -331,11 +333,9 @@ BEGIN
     size_ := found_.size;
     once_ := found_.once;
     touched_ := found_.lane;
-    PERFORM move_on(
-        found_.band, ARRAY[found_.turn], ARRAY[found_.lane], ARRAY[found_.tenant],
-        ARRAY[found_.due], ARRAY[found_.seq],
-        ARRAY[greatest(found_.time, found_.clock)
-              + 1000000::bigint * found_.cost / found_.weight],
+    PERFORM move_on_one(
+        found_.band, found_.turn, found_.lane, found_.tenant, found_.due, found_.seq,
+        greatest(found_.time, found_.clock) + 1000000::bigint * found_.cost / found_.weight,
         now_);
 END
 $$;

@@ -158,6 +158,24 @@ BEGIN
 END
 $$;
 
+-- submit_and_tell: submit_one, and a word to those who wait, in one round trip. The word has a
+-- transaction of its own, after the commit, because a NOTIFY keeps others from committing theirs
+-- until it is committed, and this one need not wait for the disk.
+CREATE OR REPLACE PROCEDURE submit_and_tell(
+    queue_ text, level_ integer, type_ text, requirement_ text, id_ uuid, born_ bigint,
+    tenant_ text, args_ bytea, delay_ bigint, instant_ bigint, extras_ text, delivery_ text,
+    cost_ integer, schedule_ text, mark_ text, channel_ text, word_ text, INOUT created_ boolean
+)
+LANGUAGE plpgsql AS $$
+BEGIN
+    created_ := @schema@.submit_one(
+        queue_, level_, type_, requirement_, id_, born_, tenant_, args_, delay_, instant_, extras_,
+        delivery_, cost_, schedule_, mark_);
+    COMMIT;
+    PERFORM set_config('synchronous_commit', 'off', true), pg_notify(channel_, word_);
+END
+$$;
+
 CREATE OR REPLACE FUNCTION submit(
     queues_ text[], levels_ smallint[], types_ text[], requirements_ text[],
     ids_ uuid[], lane_of_ integer[], tenants_ text[],

@@ -204,6 +204,8 @@ DECLARE
     late_ xid8[] := '{}';
     heads_ integer[];
     firsts_ bigint[];
+    lane_ integer;
+    due_ bigint;
 BEGIN
     more_ := false;
     all_ := false;
@@ -236,6 +238,15 @@ BEGIN
     END IF;
     more_ := cardinality(places_) = 1000;
     all_ := NOT more_;
+    IF cardinality(places_) = 1 THEN
+        SELECT f.lane_, f.due_ INTO lane_, due_ FROM fold_one(band_, places_[1], clock_, now_) AS f;
+        IF lane_ IS NOT NULL THEN
+            touched_ := ARRAY[lane_];
+            new_dues_[array_position(lanes_, lane_)] :=
+                least(dues_[array_position(lanes_, lane_)], due_);
+        END IF;
+        RETURN;
+    END IF;
     WITH arrived AS (
         DELETE FROM arrival
         WHERE arrival.ctid = ANY (places_)
@@ -306,6 +317,72 @@ BEGIN
         SELECT least(l.due, firsts_[array_position(heads_, l.lane)])
         FROM unnest(lanes_, dues_) WITH ORDINALITY AS l(lane, due, n)
         ORDER BY l.n);
+END
+$$;
+
+-- fold_one: the same for one arrival, step by step: that costs less than to begin a large statement.
+-- out  the lane and when its turn is due, if that has changed
+CREATE OR REPLACE FUNCTION fold_one(
+    band_ integer, place_ tid, clock_ bigint, now_ bigint, OUT lane_ integer, OUT due_ bigint
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    new_ record;
+    head_ record;
+    turn_ record;
+    time_ bigint;
+    wanted_ integer;
+BEGIN
+    DELETE FROM arrival WHERE arrival.ctid = place_
+    RETURNING arrival.lane, arrival.tenant, arrival.due, arrival.seq INTO new_;
+    SELECT job.due, job.seq INTO head_
+    FROM job
+    WHERE job.lane = new_.lane
+      AND job.tenant = new_.tenant
+      AND job.state = 'waiting'
+      AND job.hold IS NULL
+      AND (job.due, job.seq) >= (new_.due, new_.seq)
+    ORDER BY job.due, job.seq
+    LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    SELECT turn.ctid AS place, turn.awake, turn.due, turn.seq INTO turn_
+    FROM turn
+    WHERE turn.tenant = new_.tenant AND turn.lane = new_.lane
+    ORDER BY turn.version DESC
+    LIMIT 1;
+    IF turn_.awake <> 3 AND (head_.due, head_.seq) >= (turn_.due, turn_.seq) THEN
+        RETURN;
+    END IF;
+    lane_ := new_.lane;
+    due_ := head_.due;
+    IF turn_.awake IN (1, 2) THEN
+        UPDATE turn
+        SET version = nextval('turn_version'), due = head_.due, seq = head_.seq
+        WHERE turn.ctid = turn_.place;
+        RETURN;
+    END IF;
+    SELECT share.time INTO time_
+    FROM share
+    WHERE share.band = band_ AND share.tenant = new_.tenant
+    ORDER BY share.time DESC
+    LIMIT 1;
+    time_ := greatest(time_, clock_);
+    wanted_ := CASE WHEN EXISTS (SELECT FROM tenant
+                                 WHERE tenant.name = new_.tenant AND tenant.hold IS NOT NULL) THEN 2
+                    WHEN head_.due <= now_ THEN 1
+                    ELSE 0 END;
+    IF turn_.place IS NULL THEN
+        INSERT INTO turn (lane, tenant, version, awake, time, due, seq)
+        VALUES (new_.lane, new_.tenant, nextval('turn_version'), wanted_, time_, head_.due,
+                head_.seq);
+    ELSE
+        UPDATE turn
+        SET version = nextval('turn_version'), awake = wanted_, time = time_, due = head_.due,
+            seq = head_.seq
+        WHERE turn.ctid = turn_.place;
+    END IF;
 END
 $$;
 
@@ -408,5 +485,44 @@ BEGIN
         awake = CASE WHEN l.seq IS NULL THEN 3 WHEN l.due <= now_ THEN 1 ELSE 0 END
     FROM left_behind AS l
     WHERE turn.ctid = l.place;
+END
+$$;
+
+-- move_on_one: the same for a single turn, of which the last job taken was due at (due_, seq_).
+CREATE OR REPLACE FUNCTION move_on_one(
+    band_ integer, place_ tid, lane_ integer, tenant_ text, due_ bigint, seq_ bigint,
+    time_ bigint, now_ bigint
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    share_ tid;
+    head_ record;
+BEGIN
+    SELECT share.ctid INTO share_
+    FROM share
+    WHERE share.band = band_ AND share.tenant = tenant_
+    ORDER BY share.time DESC
+    LIMIT 1;
+    IF FOUND THEN
+        UPDATE share SET time = time_ WHERE share.ctid = share_;
+    ELSE
+        INSERT INTO share (band, tenant, time) VALUES (band_, tenant_, time_);
+    END IF;
+    SELECT job.due, job.seq INTO head_
+    FROM job
+    WHERE job.lane = lane_
+      AND job.tenant = tenant_
+      AND job.state = 'waiting'
+      AND job.hold IS NULL
+      AND (job.due, job.seq) > (due_, seq_)
+    ORDER BY job.due, job.seq
+    LIMIT 1;
+    UPDATE turn
+    SET version = nextval('turn_version'),
+        due = coalesce(head_.due, turn.due),
+        seq = coalesce(head_.seq, turn.seq),
+        time = time_,
+        awake = CASE WHEN head_.seq IS NULL THEN 3 WHEN head_.due <= now_ THEN 1 ELSE 0 END
+    WHERE turn.ctid = place_;
 END
 $$;

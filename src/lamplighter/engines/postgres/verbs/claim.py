@@ -6,7 +6,7 @@ import json
 from operator import itemgetter
 from typing import Any
 
-from lamplighter.engines.postgres import ids
+from lamplighter.engines.postgres import arrays, ids
 from lamplighter.engines.postgres.call import Call, Row
 from lamplighter.engines.postgres.records import LEVELS
 from lamplighter.model.job import NO_EXTRAS, Claim, Delivery, Fence, Job
@@ -24,10 +24,10 @@ async def claim(call: Call, request: ClaimRequest) -> Claimed:
         (
             request.nonce,
             request.worker,
-            [queue for queue, _ in request.queues],
-            [quota for _, quota in request.queues],
-            list(request.types),
-            list(request.requirements),
+            arrays.texts([queue for queue, _ in request.queues]),
+            arrays.numbers(quota for _, quota in request.queues),
+            arrays.texts(request.types),
+            arrays.texts(request.requirements),
             request.limit,
             request.lease_ms,
             request.max_bytes,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from lamplighter.engines.postgres import arrays, ids, records
 from lamplighter.engines.postgres.call import Call
 from lamplighter.model.job import NO_EXTRAS, Delivery, NewJob
 from lamplighter.port import texts
+from lamplighter.port.store import queue_topic
 from lamplighter.port.values import SubmitAnswer, Submitted
 
 T = TypeVar("T")
@@ -20,10 +21,24 @@ _PARAMETERS = ", ".join(["%s"] * 21)
 _ONE = ", ".join(["%s"] * 15)
 
 
-async def submit(call: Call, jobs: Sequence[NewJob]) -> list[Submitted]:
+class Herald(Protocol):
+    """Tells those who wait that there is work."""
+
+    def word(self, topic: str) -> tuple[str, str] | None:
+        """Give a channel and what to say there now, or None if it is to be said later."""
+        ...
+
+    def said(self, topic: str) -> None:
+        """Note that the word has been said."""
+        ...
+
+
+async def submit(
+    call: Call, jobs: Sequence[NewJob], herald: Herald | None = None
+) -> list[Submitted]:
     """Store what is new; the store answers only for the others."""
     if len(jobs) == 1 and jobs[0].key is None:
-        return [await _submit_one(call, jobs[0])]
+        return [await _submit_one(call, jobs[0], herald)]
     rows = await call.rows(
         f"SELECT n, answer, id FROM {call.function('submit')}({_PARAMETERS})",
         (*_lanes(jobs), *_essentials(jobs), *_options(jobs), *_keys(jobs)),
@@ -34,28 +49,33 @@ async def submit(call: Call, jobs: Sequence[NewJob]) -> list[Submitted]:
     return answers
 
 
-async def _submit_one(call: Call, job: NewJob) -> Submitted:
+async def _submit_one(call: Call, job: NewJob, herald: Herald | None) -> Submitted:
     job_id = ids.uuid(job.id)
-    rows = await call.rows(
-        f"SELECT {call.function('submit_one')}({_ONE})",
-        (
-            job.queue,
-            int(job.level),
-            job.type,
-            job.requirement,
-            job_id,
-            ids.born_ms(job_id),
-            job.tenant,
-            job.args,
-            job.delay_ms,
-            job.run_at_ms,
-            None if job.extras is NO_EXTRAS else texts.extras_to_text(job.extras),
-            None if job.delivery is _AT_LEAST_ONCE else job.delivery.value,
-            job.cost,
-            job.schedule,
-            _MARK if job.held else None,
-        ),
+    values = (
+        job.queue,
+        int(job.level),
+        job.type,
+        job.requirement,
+        job_id,
+        ids.born_ms(job_id),
+        job.tenant,
+        job.args,
+        job.delay_ms,
+        job.run_at_ms,
+        None if job.extras is NO_EXTRAS else texts.extras_to_text(job.extras),
+        None if job.delivery is _AT_LEAST_ONCE else job.delivery.value,
+        job.cost,
+        job.schedule,
+        _MARK if job.held else None,
     )
+    topic = queue_topic(job.queue)
+    word = herald.word(topic) if herald is not None and not job.delay_ms else None
+    if herald is None or word is None:
+        rows = await call.rows(f"SELECT {call.function('submit_one')}({_ONE})", values)
+    else:
+        statement = f"CALL {call.function('submit_and_tell')}({_ONE}, %s, %s, NULL)"
+        rows = await call.rows(statement, (*values, *word))
+        herald.said(topic)
     return Submitted(job.id, _CREATED if rows[0][0] else SubmitAnswer.ALREADY)
 
 
