@@ -19,7 +19,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test postgres check format lint types layers generated supply sbom fix coverage conformance faults \
+.PHONY: help run test postgres pooled check format lint types layers generated supply sbom fix coverage conformance faults \
 	bench bench-peers lock clean
 
 help: ## List the targets
@@ -29,7 +29,7 @@ run: $(VENV)/.core ## Run the example shop and its worker, until Ctrl-C
 	$(BIN)/lamplighter dev examples.shop:app --speed 2880
 
 # Tests that start a database server; `make postgres` runs them.
-WITH_SERVER := tests/unit/postgres tests/unit/servers tests/unit/proxies
+WITH_SERVER := tests/unit/postgres tests/unit/servers tests/unit/proxies tests/system/test_faults_postgres.py
 TESTS := tests $(addprefix --ignore=,$(WITH_SERVER))
 
 test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)
@@ -37,6 +37,9 @@ test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)
 
 postgres: $(VENV)/.dev ## Run the contract and the tests of the PostgreSQL engine, on a server of its own
 	LAMPLIGHTER_ENGINES=postgres $(BIN)/python -m pytest tests/conformance $(WITH_SERVER) -q -n $(JOBS) --dist worksteal $(ARGS)
+
+pooled: $(VENV)/.dev ## Run the contract through a proxy that gives each transaction another connection
+	LAMPLIGHTER_ENGINES=postgres-pooled LAMPLIGHTER_EXAMPLES=12 $(BIN)/python -m pytest tests/conformance -q -n $(JOBS) --dist worksteal $(ARGS)
 
 check: format lint types layers generated supply ## Run every check that needs no test: the six below
 

@@ -221,12 +221,12 @@ class Pool:
         text: Any = statement
         if self._clock_ms is None:
             await cursor.execute(text, parameters)
-            return await cursor.fetchall() if cursor.description else []
+            return await _fetched(cursor)
         now = str(self._clock_ms())
         async with connection.transaction():
             await connection.execute("SELECT set_config('lamplighter.now', %s, true)", (now,))
             await cursor.execute(text, parameters)
-            return await cursor.fetchall() if cursor.description else []
+            return await _fetched(cursor)
 
     def _drop(self, *connections: Connection) -> None:
         for connection in connections:
@@ -270,6 +270,12 @@ class Pool:
             "what was asked may be repeated safely",
             value=where,
         )
+
+
+async def _fetched(cursor: psycopg.AsyncCursor[Row]) -> list[Row]:
+    """Give the rows, if there can be any. To ask for their description would make it first."""
+    result = cursor.pgresult
+    return await cursor.fetchall() if result is not None and result.nfields else []
 
 
 def _closed(address: Address) -> StoreClosed:
