@@ -47,6 +47,12 @@ class Connection(AsyncConnection[TupleRow]):
         finally:
             self.let_go()
 
+    def __del__(self) -> None:
+        """Close without a warning: a loop that ended may have left an `abort` undone.
+
+        The driver closes what nobody holds any more, in the process that opened it.
+        """
+
 
 async def connect(address: Address) -> Connection:
     """Open a connection: each statement commits by itself, and nothing is kept in the session."""
