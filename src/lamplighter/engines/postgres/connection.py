@@ -47,7 +47,7 @@ class Connection(AsyncConnection[TupleRow]):
         finally:
             self.let_go()
 
-    def __del__(self) -> None:
+    def __del__(self, *_: object) -> None:
         """Close without a warning: a loop that ended may have left an `abort` undone.
 
         The driver closes what nobody holds any more, in the process that opened it.
