@@ -163,6 +163,15 @@ async def test_the_virtual_time_is_shared_by_claims_of_one_type_each(engine: Eng
     assert _in_order(await claim(engine, 3, types=("mail",))) == ["plain", "both", "plain"]
 
 
+async def test_who_stands_in_two_lanes_hides_nobody_who_was_paid_in_a_third(engine: Engine) -> None:
+    await submit(engine, *jobs_of("A", 2, type="mail"), *jobs_of("A", 2, type="scan"))
+    await submit(engine, *jobs_of("B", 2, type="mail"), *jobs_of("C", 2, type="mail"))
+    await submit(engine, *jobs_of("C", 1, type="print"))
+    await claim(engine, 1, types=("print",))
+
+    assert _in_order(await claim(engine, 3, types=("mail", "scan"))) == ["A", "B", "A"]
+
+
 async def test_levels_have_their_own_virtual_times(engine: Engine) -> None:
     await submit(engine, *(new_job(tenant="a", level=Level.HIGH) for _ in range(50)))
     for tenant in ("a", "b"):

@@ -7,8 +7,9 @@
 -- and from the second on its lanes follow each other by (due, seq). All tenants' places, sorted by
 -- (place, tenant), are the line.
 
--- catch_up: move turns to their tenants' times, as far as they are among the first `room_` in line;
--- another lane may have moved a tenant on since its turn here woke.
+-- catch_up: move turns to their tenants' times, as far as they are among the first `room_` of their
+-- lane; another lane may have moved a tenant on since its turn here woke. Of each lane so many: a
+-- tenant may stand in several, and what counts in the end are the first `room_` tenants.
 CREATE OR REPLACE FUNCTION catch_up(
     band_ integer, lanes_ integer[], times_ bigint[], room_ integer
 ) RETURNS void
@@ -17,17 +18,15 @@ BEGIN
     LOOP
         WITH behind AS MATERIALIZED (
             SELECT t.place, share.time
-            FROM (
-                SELECT f.place, f.tenant, f.time
-                FROM unnest(lanes_, times_) AS l(lane, time)
-                CROSS JOIN LATERAL (
-                    SELECT turn.ctid AS place, turn.tenant, turn.time
-                    FROM turn
-                    WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= 0 AND turn.time >= l.time
-                    ORDER BY turn.time, turn.tenant
-                    LIMIT room_
-                ) AS f
-                ORDER BY f.time, f.tenant
+            FROM unnest(lanes_, times_) AS l(lane, time)
+            CROSS JOIN LATERAL (
+                SELECT turn.ctid AS place, turn.tenant, turn.time
+                FROM turn
+                WHERE turn.lane = l.lane
+                  AND turn.awake = 1
+                  AND turn.time >= 0
+                  AND turn.time >= l.time
+                ORDER BY turn.time, turn.tenant
                 LIMIT room_
             ) AS t
             CROSS JOIN LATERAL (
