@@ -8,31 +8,33 @@
 -- snapshot. Who only looked for "numbers above the last" would miss what commits late.
 --
 -- in   lanes_, dues_   all lanes of the band, and their edges among the awake
--- out  more_           whether some are left
+--      free_           for each lane, whether a job may be handed out at once; see fold_one
+-- out  job_, …         the job that was, what it is like, and the clock after it
+--      more_           whether some are left
 --      all_            whether it found something, and nothing is left
 --      touched_        the lanes whose turns have changed
 --      new_dues_       the edges after that
 CREATE OR REPLACE FUNCTION fold(
-    band_ integer, lanes_ integer[], dues_ bigint[], clock_ bigint, seen_ pg_snapshot,
-    now_ bigint,
+    band_ integer, lanes_ integer[], dues_ bigint[], free_ boolean[], clock_ bigint,
+    seen_ pg_snapshot, now_ bigint, before_ bigint,
+    OUT job_ tid, OUT from_ integer, OUT size_ bigint, OUT once_ boolean, OUT after_ bigint,
     OUT more_ boolean, OUT all_ boolean, OUT touched_ integer[], OUT new_dues_ bigint[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
     places_ tid[];
-    from_ xid8 := '0';
+    since_ xid8 := '0';
     late_ xid8[] := '{}';
     heads_ integer[];
     firsts_ bigint[];
-    lane_ integer;
-    due_ bigint;
+    one_ record;
 BEGIN
     more_ := false;
     all_ := false;
     new_dues_ := dues_;
     -- Transaction numbers begin again in a store that was dumped and restored elsewhere.
     IF pg_snapshot_xmax(seen_) <= pg_snapshot_xmax(pg_current_snapshot()) THEN
-        from_ := pg_snapshot_xmax(seen_);
+        since_ := pg_snapshot_xmax(seen_);
         late_ := ARRAY(SELECT pg_snapshot_xip(seen_));
     END IF;
     SELECT array_agg(a.ctid) INTO places_
@@ -41,7 +43,7 @@ BEGIN
         FROM unnest(lanes_) AS l(lane)
         CROSS JOIN LATERAL (
             (SELECT arrival.ctid FROM arrival
-             WHERE arrival.lane = l.lane AND arrival.xact >= from_
+             WHERE arrival.lane = l.lane AND arrival.xact >= since_
              ORDER BY arrival.xact LIMIT 1000)
             UNION ALL
             (SELECT a.ctid
@@ -59,11 +61,17 @@ BEGIN
     more_ := cardinality(places_) = 1000;
     all_ := NOT more_;
     IF cardinality(places_) = 1 THEN
-        SELECT f.lane_, f.due_ INTO lane_, due_ FROM fold_one(band_, places_[1], clock_, now_) AS f;
-        IF lane_ IS NOT NULL THEN
-            touched_ := ARRAY[lane_];
-            new_dues_[array_position(lanes_, lane_)] :=
-                least(dues_[array_position(lanes_, lane_)], due_);
+        one_ := fold_one(band_, places_[1], lanes_, free_, clock_, now_, before_);
+        IF one_.job_ IS NOT NULL THEN
+            job_ := one_.job_;
+            from_ := one_.lane_;
+            size_ := one_.size_;
+            once_ := one_.once_;
+            after_ := one_.after_;
+        ELSIF one_.lane_ IS NOT NULL THEN
+            touched_ := ARRAY[one_.lane_];
+            new_dues_[array_position(lanes_, one_.lane_)] :=
+                least(dues_[array_position(lanes_, one_.lane_)], one_.due_);
         END IF;
         RETURN;
     END IF;
@@ -141,28 +149,47 @@ END
 $$;
 
 -- fold_one: the same for one arrival, step by step: that costs less than to begin a large statement.
--- out  the lane and when its turn is due, if that has changed
+--
+-- Where nobody stands in line, a job that is due and has none behind it would join the line, be
+-- taken as its first, and leave the turn as it was: that is what becomes of most jobs in a program
+-- that is not busy. Such a job is handed out at once. Its tenant pays as it would in line, the turn
+-- is not written, and no edge moves. Who is due since before `before_` takes the ordinary way, since
+-- hand-outs to the starving are counted differently.
+--
+-- in   lanes_, free_   the lanes of the band, and for each whether a job may be handed out at once
+-- out  lane_, due_     the lane and when its turn is due, if that has changed
+--      job_, …         or the job that was handed out, what it is like, and the clock after it
 CREATE OR REPLACE FUNCTION fold_one(
-    band_ integer, place_ tid, clock_ bigint, now_ bigint, OUT lane_ integer, OUT due_ bigint
+    band_ integer, place_ tid, lanes_ integer[], free_ boolean[], clock_ bigint, now_ bigint,
+    before_ bigint,
+    OUT lane_ integer, OUT due_ bigint, OUT job_ tid, OUT size_ bigint, OUT once_ boolean,
+    OUT after_ bigint
 )
 LANGUAGE plpgsql AS $$
 DECLARE
     new_ record;
     head_ record;
     turn_ record;
+    tenant_ record;
     time_ bigint;
+    share_ tid;
     wanted_ integer;
 BEGIN
     DELETE FROM arrival WHERE arrival.ctid = place_
     RETURNING arrival.lane, arrival.tenant, arrival.due, arrival.seq INTO new_;
-    SELECT job.due, job.seq INTO head_
-    FROM job
-    WHERE job.lane = new_.lane
-      AND job.tenant = new_.tenant
-      AND job.state = 'waiting'
-      AND job.hold IS NULL
-      AND (job.due, job.seq) >= (new_.due, new_.seq)
-    ORDER BY job.due, job.seq
+    SELECT j.*, lead(j.due) OVER () AS next_due, lead(j.seq) OVER () AS next_seq INTO head_
+    FROM (
+        SELECT job.ctid AS place, job.due, job.seq, job.cost, job.size,
+               job.delivery IS NOT NULL AS once
+        FROM job
+        WHERE job.lane = new_.lane
+          AND job.tenant = new_.tenant
+          AND job.state = 'waiting'
+          AND job.hold IS NULL
+          AND (job.due, job.seq) >= (new_.due, new_.seq)
+        ORDER BY job.due, job.seq
+        LIMIT 2
+    ) AS j
     LIMIT 1;
     IF NOT FOUND THEN
         RETURN;
@@ -183,16 +210,32 @@ BEGIN
         WHERE turn.ctid = turn_.place;
         RETURN;
     END IF;
-    SELECT share.time INTO time_
+    SELECT share.ctid, share.time INTO share_, time_
     FROM share
     WHERE share.band = band_ AND share.tenant = new_.tenant
     ORDER BY share.time DESC
     LIMIT 1;
     time_ := greatest(time_, clock_);
-    wanted_ := CASE WHEN EXISTS (SELECT FROM tenant
-                                 WHERE tenant.name = new_.tenant AND tenant.hold IS NOT NULL) THEN 2
-                    WHEN head_.due <= now_ THEN 1
-                    ELSE 0 END;
+    SELECT tenant.weight, tenant.hold IS NOT NULL AS held INTO tenant_
+    FROM tenant
+    WHERE tenant.name = new_.tenant;
+    IF free_[array_position(lanes_, lane_)]
+       AND head_.due BETWEEN before_ AND now_
+       AND tenant_.held IS NOT TRUE
+       -- What is behind it is all that the turn knows: nothing, or its sleeping head.
+       AND (head_.next_due, head_.next_seq) IS NOT DISTINCT FROM
+           (CASE WHEN turn_.awake = 0 THEN turn_.due END,
+            CASE WHEN turn_.awake = 0 THEN turn_.seq END)
+    THEN
+        job_ := head_.place;
+        size_ := head_.size;
+        once_ := head_.once;
+        after_ := time_;
+        PERFORM charge(band_, new_.tenant, share_,
+                       time_ + 1000000::bigint * head_.cost / coalesce(tenant_.weight, 1));
+        RETURN;
+    END IF;
+    wanted_ := CASE WHEN tenant_.held THEN 2 WHEN head_.due <= now_ THEN 1 ELSE 0 END;
     IF turn_.place IS NULL THEN
         INSERT INTO turn (lane, tenant, version, awake, time, due, seq)
         VALUES (new_.lane, new_.tenant, nextval('turn_version'), wanted_, time_, head_.due,

@@ -141,10 +141,11 @@ $$;
 
 -- bands_of: the bands of a queue that a request may take from, highest level first, each with all
 -- its lanes: whether they are asked for, and their edges. Without one, there was never a turn.
+-- `first` and `soonest` are the earliest edges of the band, `bands` is how many there are.
 CREATE OR REPLACE FUNCTION bands_of(queue_ text, types_ text[], requirements_ text[])
 RETURNS TABLE (
     band integer, lanes integer[], asked boolean[], edges tid[], times bigint[], dues bigint[],
-    asleeps bigint[], soonest bigint
+    asleeps bigint[], first bigint, soonest bigint, bands bigint
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -154,7 +155,9 @@ BEGIN
                array_agg(coalesce(e.time, 0)),
                array_agg(coalesce(e.due, 9223372036854775807)),
                array_agg(coalesce(e.asleep, 9223372036854775807)),
-               min(coalesce(e.asleep, 9223372036854775807))
+               min(coalesce(e.due, 9223372036854775807)),
+               min(coalesce(e.asleep, 9223372036854775807)),
+               count(*) OVER ()
         FROM lane
         CROSS JOIN LATERAL (
             SELECT lane.type = ANY (types_)
@@ -194,6 +197,7 @@ DECLARE
     band_ record;
     pulse_ record;
     folded_ record;
+    free_ boolean;
     some_ record;
     -- per lane of all bands
     lanes_ integer[] := '{}';
@@ -241,6 +245,8 @@ BEGIN
     IF NOT FOUND OR hold_ IS NOT NULL THEN
         RETURN;
     END IF;
+    size_ := 0;
+    once_ := false;
     -- Before the lanes are read: one that is made afterwards is not looked at in this claim.
     looked_ := pg_current_snapshot();
     FOR band_ IN SELECT * FROM bands_of(queue_, types_, requirements_) LOOP
@@ -254,10 +260,24 @@ BEGIN
         pulses_[count_] := pulse_.place;
         clocks_[count_] := coalesce(pulse_.clock, 0);
         old_clocks_[count_] := clocks_[count_];
-        folded_ := fold(band_.band, band_.lanes, band_.dues, clocks_[count_], pulse_.seen, now_);
+        -- Nobody in line so far, and whose turn it is does not depend on who comes after.
+        free_ := cardinality(line_) = 0 AND jobs_ IS NULL AND room_ > 0
+            AND band_.first = 9223372036854775807 AND band_.soonest > now_
+            AND (band_.bands = 1 OR (handouts_ + 1) % 10 <> 0);
+        folded_ := fold(band_.band, band_.lanes, band_.dues, CASE WHEN free_ THEN band_.asked END,
+                        clocks_[count_], pulse_.seen, now_, before_);
         more_ := more_ OR folded_.more_;
         seens_[count_] := CASE WHEN folded_.all_ THEN looked_ END;
-        IF folded_.touched_ IS NOT NULL THEN
+        IF folded_.job_ IS NOT NULL THEN
+            jobs_ := ARRAY[folded_.job_];
+            handouts_ := handouts_ + 1;
+            numbers_ := ARRAY[handouts_];
+            from_ := ARRAY[folded_.from_];
+            size_ := folded_.size_;
+            once_ := folded_.once_;
+            clocks_[count_] := folded_.after_;
+            room_ := room_ - 1;
+        ELSIF folded_.touched_ IS NOT NULL THEN
             touched_ := touched_ || folded_.touched_;
             band_.dues := folded_.new_dues_;
         END IF;
@@ -310,8 +330,6 @@ BEGIN
                     LIMIT 2
                 ) AS t LIMIT 2) AS two);
     END IF;
-    size_ := 0;
-    once_ := false;
     -- One job is handed out whatever its size; the caller asks only while there is room.
     WHILE room_ > 0 AND (bytes_ > size_ OR jobs_ IS NULL) LOOP
         taken_ := 0;
@@ -328,6 +346,7 @@ BEGIN
                 jobs_ := jobs_ || some_.job_;
                 numbers_ := numbers_ || handouts_ + 1;
                 from_ := from_ || some_.touched_;
+                touched_ := touched_ || some_.touched_;
             END IF;
         END IF;
         IF taken_ = 0 THEN
@@ -368,6 +387,7 @@ BEGIN
                     jobs_ := jobs_ || some_.jobs_;
                     numbers_ := numbers_ || some_.numbers_;
                     from_ := from_ || some_.touched_;
+                    touched_ := touched_ || some_.touched_;
                     clocks_[place_] := some_.after_;
                     EXIT;
                 END IF;
@@ -380,7 +400,6 @@ BEGIN
         room_ := room_ - taken_;
     END LOOP;
     IF jobs_ IS NOT NULL THEN
-        touched_ := touched_ || from_;
         UPDATE handed SET handouts = handouts_ WHERE handed.ctid = handed_;
         IF NOT FOUND THEN
             INSERT INTO handed (queue, handouts) VALUES (queue_, handouts_);
@@ -399,53 +418,18 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
-    poll_ := keep_edges(lanes_, asked_, edges_, times_, dues_, asleeps_, band_of_, clocks_,
-                        touched_, now_);
+    IF cardinality(touched_) > 0 THEN
+        poll_ := keep_edges(lanes_, asked_, edges_, times_, dues_, asleeps_, band_of_, clocks_,
+                            touched_, now_);
+    ELSE
+        FOR place_ IN 1..cardinality(lanes_) LOOP
+            IF asked_[place_] THEN
+                poll_ := least(poll_, dues_[place_], asleeps_[place_]);
+            END IF;
+        END LOOP;
+        poll_ := nullif(poll_, 9223372036854775807);
+    END IF;
     poll_ := CASE WHEN more_ OR poll_ <= now_ THEN 0 ELSE poll_ - now_ END;
-END
-$$;
-
--- keep_edges: write down the edges of the lanes that were touched, and give when the first of the
--- asked lanes' turns falls due. Nothing lives before the edges given; who fell asleep is due later
--- than now; and who comes next stands at the clock or after it.
-CREATE OR REPLACE FUNCTION keep_edges(
-    lanes_ integer[], asked_ boolean[], edges_ tid[], times_ bigint[], dues_ bigint[],
-    asleeps_ bigint[], band_of_ integer[], clocks_ bigint[], touched_ integer[], now_ bigint
-) RETURNS bigint
-LANGUAGE plpgsql AS $$
-DECLARE
-    soonest_ bigint;
-BEGIN
-    WITH exact AS MATERIALIZED (
-        SELECT l.place, l.lane, l.asked, l.touched,
-               CASE WHEN l.touched THEN first_place(l.lane, l.time, l.clock) ELSE l.time END AS time,
-               CASE WHEN l.touched THEN first_due(l.lane, 1, l.due) ELSE l.due END AS due,
-               CASE WHEN l.touched THEN first_due(l.lane, 0, least(l.asleep, now_))
-                    ELSE l.asleep END AS asleep
-        FROM (
-            SELECT u.lane, u.asked, u.place, u.time, u.due, u.asleep, clocks_[u.band] AS clock,
-                   u.lane = ANY (touched_) AS touched
-            FROM unnest(lanes_, asked_, edges_, times_, dues_, asleeps_, band_of_)
-                 AS u(lane, asked, place, time, due, asleep, band)
-        ) AS l
-    ), moved AS (
-        UPDATE edge
-        SET version = nextval('turn_version'),
-            time = exact.time,
-            due = exact.due,
-            asleep = exact.asleep
-        FROM exact
-        WHERE edge.ctid = exact.place
-          AND exact.touched
-          AND (edge.time, edge.due, edge.asleep) <> (exact.time, exact.due, exact.asleep)
-    ), added AS (
-        INSERT INTO edge (lane, version, time, due, asleep)
-        SELECT exact.lane, nextval('turn_version'), exact.time, exact.due, exact.asleep
-        FROM exact
-        WHERE exact.place IS NULL AND exact.touched
-    )
-    SELECT min(least(exact.due, exact.asleep)) INTO soonest_ FROM exact WHERE exact.asked;
-    RETURN nullif(soonest_, 9223372036854775807);
 END
 $$;
 

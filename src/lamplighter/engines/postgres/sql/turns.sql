@@ -181,6 +181,50 @@ BEGIN
 END
 $$;
 
+-- keep_edges: write down the edges of the lanes that were touched, and give when the first of the
+-- asked lanes' turns falls due. Nothing lives before the edges given; who fell asleep is due later
+-- than now; and who comes next stands at the clock or after it.
+CREATE OR REPLACE FUNCTION keep_edges(
+    lanes_ integer[], asked_ boolean[], edges_ tid[], times_ bigint[], dues_ bigint[],
+    asleeps_ bigint[], band_of_ integer[], clocks_ bigint[], touched_ integer[], now_ bigint
+) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    soonest_ bigint;
+BEGIN
+    WITH exact AS MATERIALIZED (
+        SELECT l.place, l.lane, l.asked, l.touched,
+               CASE WHEN l.touched THEN first_place(l.lane, l.time, l.clock) ELSE l.time END AS time,
+               CASE WHEN l.touched THEN first_due(l.lane, 1, l.due) ELSE l.due END AS due,
+               CASE WHEN l.touched THEN first_due(l.lane, 0, least(l.asleep, now_))
+                    ELSE l.asleep END AS asleep
+        FROM (
+            SELECT u.lane, u.asked, u.place, u.time, u.due, u.asleep, clocks_[u.band] AS clock,
+                   u.lane = ANY (touched_) AS touched
+            FROM unnest(lanes_, asked_, edges_, times_, dues_, asleeps_, band_of_)
+                 AS u(lane, asked, place, time, due, asleep, band)
+        ) AS l
+    ), moved AS (
+        UPDATE edge
+        SET version = nextval('turn_version'),
+            time = exact.time,
+            due = exact.due,
+            asleep = exact.asleep
+        FROM exact
+        WHERE edge.ctid = exact.place
+          AND exact.touched
+          AND (edge.time, edge.due, edge.asleep) <> (exact.time, exact.due, exact.asleep)
+    ), added AS (
+        INSERT INTO edge (lane, version, time, due, asleep)
+        SELECT exact.lane, nextval('turn_version'), exact.time, exact.due, exact.asleep
+        FROM exact
+        WHERE exact.place IS NULL AND exact.touched
+    )
+    SELECT min(least(exact.due, exact.asleep)) INTO soonest_ FROM exact WHERE exact.asked;
+    RETURN nullif(soonest_, 9223372036854775807);
+END
+$$;
+
 -- wake: put sleepers in line whose time has come, earliest first. Lock: the queue. Index: turn_asleep.
 -- in   lanes_, asleeps_  the lanes of a band, and their edges among the sleepers
 -- out  the lanes whose turns have changed
@@ -283,6 +327,20 @@ BEGIN
 END
 $$;
 
+-- charge: write down how far a tenant has come in a band. Lock: its queue.
+-- in   share_   where that stands so far; NULL: nowhere
+CREATE OR REPLACE FUNCTION charge(band_ integer, tenant_ text, share_ tid, time_ bigint)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF share_ IS NULL THEN
+        INSERT INTO share (band, tenant, time) VALUES (band_, tenant_, time_);
+    ELSE
+        UPDATE share SET time = time_ WHERE share.ctid = share_;
+    END IF;
+END
+$$;
+
 -- move_on_one: the same for a single turn, of which the last job taken was due at (due_, seq_).
 CREATE OR REPLACE FUNCTION move_on_one(
     band_ integer, place_ tid, lane_ integer, tenant_ text, due_ bigint, seq_ bigint,
@@ -298,11 +356,7 @@ BEGIN
     WHERE share.band = band_ AND share.tenant = tenant_
     ORDER BY share.time DESC
     LIMIT 1;
-    IF FOUND THEN
-        UPDATE share SET time = time_ WHERE share.ctid = share_;
-    ELSE
-        INSERT INTO share (band, tenant, time) VALUES (band_, tenant_, time_);
-    END IF;
+    PERFORM charge(band_, tenant_, share_, time_);
     SELECT job.due, job.seq INTO head_
     FROM job
     WHERE job.lane = lane_
