@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks.engines import fresh_store
@@ -18,6 +17,7 @@ from benchmarks.figures import percentile, rounded
 from benchmarks.fleet import Fleet, fleet
 from benchmarks.gauges import Start
 from benchmarks.parts.delayed import summary
+from benchmarks.parts.due import in_time, submit_all
 from benchmarks.report import Line
 from benchmarks.scale import Bench
 
@@ -26,19 +26,14 @@ FIRST_MS = 100
 URGENT_MS = 100
 """How long 99 of 100 urgent jobs may take to start meanwhile."""
 
-_BATCH = 5_000
 _PER_SECOND = 50
 _LEAD = 1.0
 
 
 async def burst(bench: Bench) -> dict[str, object]:
     """Submit all well before they are due, then the urgent ones until all have run."""
-    ahead = bench.scale.burst_ahead
-    for seconds in (ahead, 4 * ahead):
-        found = await _once(bench, seconds)
-        if found is not None:
-            return found
-    raise BenchmarkError(f"submitting {bench.scale.burst_jobs} jobs took over {4 * ahead:g} s")
+    scale = bench.scale
+    return await in_time(scale.burst_jobs, scale.burst_ahead, lambda ahead: _once(bench, ahead))
 
 
 async def _once(bench: Bench, ahead: float) -> dict[str, object] | None:
@@ -49,8 +44,7 @@ async def _once(bench: Bench, ahead: float) -> dict[str, object] | None:
             first = workers.gauges.total()
             await workers.hold(held=False)
             due_ms = int((time.time() + ahead) * 1000)
-            await _submit(workers, jobs, due_ms)
-            margin = due_ms / 1000 - time.time()
+            margin = await submit_all(workers, jobs, due_ms)
             if margin < _LEAD:
                 return None
             await asyncio.sleep(margin - _LEAD)
@@ -64,14 +58,6 @@ async def _once(bench: Bench, ahead: float) -> dict[str, object] | None:
             await workers.settled(everything=True)
             starts = workers.gauges.new_starts()
     return told(starts, urgent.called, jobs, due_ms) | {"margin_s": rounded(margin)}
-
-
-async def _submit(workers: Fleet, jobs: int, due_ms: int) -> None:
-    due = datetime.fromtimestamp(due_ms / 1000, tz=UTC)
-    call = workers.program.note.options(run_at=due).call
-    for start in range(0, jobs, _BATCH):
-        numbers = range(start, min(start + _BATCH, jobs))
-        await workers.program.app.submit_many([call(number) for number in numbers])
 
 
 class _Urgent:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
 
 from benchmarks.engines import fresh_store
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import percentile, rounded
-from benchmarks.fleet import Fleet, fleet
+from benchmarks.fleet import fleet
 from benchmarks.gauges import Start
+from benchmarks.parts.due import in_time, submit_all
 from benchmarks.scale import Bench
-
-_BATCH = 5_000
 
 
 async def delayed(bench: Bench) -> dict[str, object]:
     """Submit all well before they are due, then compare each start with the due time."""
-    ahead = bench.scale.delayed_ahead
-    for seconds in (ahead, 4 * ahead):
-        found = await _once(bench, seconds)
-        if found is not None:
-            return found
-    raise BenchmarkError(f"submitting {bench.scale.delayed_jobs} jobs took over {4 * ahead:g} s")
+    scale = bench.scale
+    return await in_time(scale.delayed_jobs, scale.delayed_ahead, lambda ahead: _once(bench, ahead))
 
 
 async def _once(bench: Bench, ahead: float) -> dict[str, object] | None:
@@ -34,8 +28,7 @@ async def _once(bench: Bench, ahead: float) -> dict[str, object] | None:
             first = workers.gauges.total()
             await workers.hold(held=False)
             due_ms = int((time.time() + ahead) * 1000)
-            await _submit(workers, jobs, due_ms)
-            margin = due_ms / 1000 - time.time()
+            margin = await submit_all(workers, jobs, due_ms)
             if margin <= 0:
                 return None
             await asyncio.sleep(margin)
@@ -43,14 +36,6 @@ async def _once(bench: Bench, ahead: float) -> dict[str, object] | None:
             await workers.settled(everything=True)
             starts = workers.gauges.new_starts()
     return summary(starts, jobs, due_ms) | {"margin_s": rounded(margin)}
-
-
-async def _submit(workers: Fleet, jobs: int, due_ms: int) -> None:
-    due = datetime.fromtimestamp(due_ms / 1000, tz=UTC)
-    call = workers.program.note.options(run_at=due).call
-    for start in range(0, jobs, _BATCH):
-        numbers = range(start, min(start + _BATCH, jobs))
-        await workers.program.app.submit_many([call(number) for number in numbers])
 
 
 def summary(starts: list[Start], jobs: int, due_ms: int) -> dict[str, object]:

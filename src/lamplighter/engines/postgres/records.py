@@ -12,17 +12,14 @@ from typing import Any
 
 from lamplighter.model.job import (
     NO_EXTRAS,
-    Attempt,
     Claim,
     Delivery,
     Fence,
     Job,
     JobRecord,
-    JobState,
     Level,
-    status_of,
 )
-from lamplighter.port import texts
+from lamplighter.port import rows, texts
 
 JOB = [
     "id",
@@ -56,18 +53,6 @@ RECORD = [
     "result_note",
     "error",
     "progress",
-]
-ATTEMPT = [
-    "job_id",
-    "generation",
-    "lease",
-    "number",
-    "worker",
-    "outcome",
-    "started",
-    "finished",
-    "error",
-    "nonce",
 ]
 
 LEVELS = {level.value: level for level in Level}
@@ -109,47 +94,4 @@ def claim_of(row: Sequence[Any]) -> Claim:
 
 def record_of(row: Sequence[Any], now: int) -> JobRecord:
     """Build the full record from the columns of `JOB`, `CLAIM` and `RECORD`."""
-    job = job_of(row)
-    state = JobState(row[21])
-    hold, cancel = texts.mark_of(row[22]), texts.mark_of(row[23])
-    return JobRecord(
-        job=job,
-        state=state,
-        status=status_of(
-            state,
-            due=job.due_at_ms <= now,
-            attempt=job.attempt,
-            held=hold is not None,
-            cancel_requested=cancel is not None,
-        ),
-        lease=row[17],
-        nonce=row[18],
-        worker=row[19],
-        handout=row[20],
-        claimed_at_ms=row[24],
-        expires_at_ms=row[25],
-        finished_at_ms=row[26],
-        hold=hold,
-        cancel=cancel,
-        reason=row[27],
-        result=row[28],
-        result_note=row[29],
-        error=texts.error_of(row[30]),
-        progress=texts.progress_of(row[31]),
-    )
-
-
-def attempt_of(row: Sequence[Any]) -> Attempt:
-    """Build an Attempt from the columns of `ATTEMPT`."""
-    return Attempt(
-        job_id=row[0],
-        generation=row[1],
-        lease=row[2],
-        number=row[3],
-        worker=row[4],
-        outcome=row[5],
-        started_at_ms=row[6],
-        finished_at_ms=row[7],
-        error=texts.error_of(row[8]),
-        nonce=row[9],
-    )
+    return rows.record_of(job_of(row), row[17:21], row[21:32], now)

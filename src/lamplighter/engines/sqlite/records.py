@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 
 from lamplighter.model.job import (
     NO_EXTRAS,
-    Attempt,
     Claim,
     Delivery,
     Fence,
     Job,
     JobRecord,
-    JobState,
-    status_of,
 )
-from lamplighter.port import texts
+from lamplighter.port import rows, texts
 
 if TYPE_CHECKING:
     from lamplighter.engines.sqlite.catalog import Lane
@@ -64,49 +61,6 @@ def held_claim(row: Row, lane: Lane) -> Claim:
     )
 
 
-def job_record(row: Row, lane: Lane, now: int) -> JobRecord:
+def record_of(row: Row, lane: Lane, now: int) -> JobRecord:
     """Build the full record from the columns of `inspect.sql`."""
-    job = claimed_job(row, lane)
-    state = JobState(row[20])
-    hold, cancel = texts.mark_of(row[21]), texts.mark_of(row[22])
-    return JobRecord(
-        job=job,
-        state=state,
-        status=status_of(
-            state,
-            due=job.due_at_ms <= now,
-            attempt=job.attempt,
-            held=hold is not None,
-            cancel_requested=cancel is not None,
-        ),
-        lease=row[15],
-        nonce=row[16],
-        worker=row[17],
-        handout=row[18],
-        claimed_at_ms=row[23],
-        expires_at_ms=row[24],
-        finished_at_ms=row[25],
-        hold=hold,
-        cancel=cancel,
-        reason=row[26],
-        result=row[27],
-        result_note=row[28],
-        error=texts.error_of(row[29]),
-        progress=texts.progress_of(row[30]),
-    )
-
-
-def attempt_of(row: Row) -> Attempt:
-    """Build an Attempt from the columns of `inspect.sql`."""
-    return Attempt(
-        job_id=row[0],
-        generation=row[1],
-        lease=row[2],
-        number=row[3],
-        worker=row[4],
-        outcome=row[5],
-        started_at_ms=row[6],
-        finished_at_ms=row[7],
-        error=texts.error_of(row[8]),
-        nonce=row[9],
-    )
+    return rows.record_of(claimed_job(row, lane), row[15:19], row[20:31], now)

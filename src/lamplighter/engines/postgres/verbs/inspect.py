@@ -15,6 +15,7 @@ from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, health
+from lamplighter.port.rows import attempt_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
     DeadGroup,
@@ -198,7 +199,7 @@ async def attempts(call: Call, job_id: str) -> list[Attempt]:
     rows = await call.rows(
         f"SELECT * FROM {call.function('read_attempts')}(%s)", (ids.uuid(job_id),)
     )
-    return [records.attempt_of(row) for row in rows]
+    return [attempt_of(row) for row in rows]
 
 
 async def logs(

@@ -24,7 +24,7 @@ def explain(tx: Transaction, job_id: str) -> Explanation | None:
     row = tx.one(SQL["job"], job_id)
     if row is None:
         return None
-    record = records.job_record(row, tx.catalog.by_id(row[19]), tx.now)
+    record = records.record_of(row, tx.catalog.by_id(row[19]), tx.now)
     if record.state is JobState.WAITING:
         around = _around(tx, record.job, row[0], row[19])
     else:

@@ -13,6 +13,7 @@ from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, health
+from lamplighter.port.rows import attempt_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
     DeadGroup,
@@ -172,7 +173,7 @@ def workers(tx: Transaction) -> list[WorkerInfo]:
 
 def attempts(tx: Transaction, job_id: str) -> list[Attempt]:
     """Give what is kept of past attempts, and the present one."""
-    return [records.attempt_of(row) for row in tx.all(SQL["attempts"], job_id)]
+    return [attempt_of(row) for row in tx.all(SQL["attempts"], job_id)]
 
 
 def logs(
@@ -209,4 +210,4 @@ def dead_groups(tx: Transaction, which: JobFilter) -> list[DeadGroup]:
 
 
 def _record(tx: Transaction, row: Row) -> JobRecord:
-    return records.job_record(row, tx.catalog.by_id(row[19]), tx.now)
+    return records.record_of(row, tx.catalog.by_id(row[19]), tx.now)

@@ -1,0 +1,64 @@
+"""Values from rows: the columns that engines with tables read in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lamplighter.model.job import Attempt, Job, JobRecord, JobState, status_of
+from lamplighter.port import texts
+
+__all__ = ["attempt_of", "record_of"]
+
+
+def record_of(job: Job, claim: Sequence[Any], story: Sequence[Any], now: int) -> JobRecord:
+    """Build a record.
+
+    ``claim`` is lease, nonce, worker, hand-out; ``story`` is state, hold, cancel, when it was
+    claimed, expires and finished, reason, result and its note, error, progress.
+    """
+    state = JobState(story[0])
+    hold, cancel = texts.mark_of(story[1]), texts.mark_of(story[2])
+    return JobRecord(
+        job=job,
+        state=state,
+        status=status_of(
+            state,
+            due=job.due_at_ms <= now,
+            attempt=job.attempt,
+            held=hold is not None,
+            cancel_requested=cancel is not None,
+        ),
+        lease=claim[0],
+        nonce=claim[1],
+        worker=claim[2],
+        handout=claim[3],
+        hold=hold,
+        cancel=cancel,
+        claimed_at_ms=story[3],
+        expires_at_ms=story[4],
+        finished_at_ms=story[5],
+        reason=story[6],
+        result=story[7],
+        result_note=story[8],
+        error=texts.error_of(story[9]),
+        progress=texts.progress_of(story[10]),
+    )
+
+
+def attempt_of(row: Sequence[Any]) -> Attempt:
+    """Build an attempt from job, generation, lease, number, worker, outcome, start, end, error and
+    nonce.
+    """
+    return Attempt(
+        job_id=row[0],
+        generation=row[1],
+        lease=row[2],
+        number=row[3],
+        worker=row[4],
+        outcome=row[5],
+        started_at_ms=row[6],
+        finished_at_ms=row[7],
+        error=texts.error_of(row[8]),
+        nonce=row[9],
+    )
