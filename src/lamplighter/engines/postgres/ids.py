@@ -57,11 +57,6 @@ def uuid(job_id: str) -> Uuid | None:
         return None
 
 
-def born_ms(value: Uuid | None) -> int:
-    """Give when an id was made, by the clock of whoever made it; an id begins with that."""
-    return 0 if value is None else int.from_bytes(value[:6], "big")
-
-
 def uuids(job_ids: Sequence[str]) -> Uuids:
     """Give a list of ids as one parameter, in the same order."""
     if not job_ids:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lamplighter import runtime
 from lamplighter.model.errors import InvalidInput
+from lamplighter.model.ids import RANDOM_BITS, compose
 from lamplighter.model.job import Delivery, Extras, JobState, Level, NewJob, Status
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import (
@@ -126,6 +128,30 @@ async def test_an_id_that_exists_is_already_and_nothing_changes(engine: Engine) 
     assert again == [Submitted(first.id, ALREADY)]
     assert await record(engine, first.id) == before
     assert await handed_out(engine, 10) == [first.id]
+
+
+@pytest.mark.parametrize("hours", [-5_000, -25, 2, 30_000_000])
+async def test_the_id_of_a_finished_job_is_already_whatever_time_stands_in_it(
+    engine: Engine, clock: VirtualClock, hours: int
+) -> None:
+    made_at = clock.now_ms() + hours * 3_600_000
+    first = new_job(id=compose(made_at, 0, runtime.random_bits(RANDOM_BITS)))
+    await finished(engine, first)
+    clock.advance(seconds=2.5 * 3_600)
+
+    assert await engine.jobs.submit([first]) == [Submitted(first.id, ALREADY)]
+    assert await handed_out(engine, 10) == []
+
+
+async def test_the_id_of_a_finished_job_is_already_after_the_clock_went_back(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    first = new_job()
+    await finished(engine, first)
+    clock.advance(seconds=-2 * 86_400)
+
+    assert await engine.jobs.submit([first]) == [Submitted(first.id, ALREADY)]
+    assert await handed_out(engine, 10) == []
 
 
 async def test_the_id_of_a_running_job_is_already(engine: Engine) -> None:

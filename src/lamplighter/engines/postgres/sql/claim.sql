@@ -29,11 +29,13 @@ DECLARE
     quota_ integer;
     polls_ bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(queues_)]);
     seen_ boolean[] := array_fill(false, ARRAY[cardinality(queues_)]);
+    looked_ text[] := '{}';
     some_ record;
     jobs_ tid[] := '{}';
     numbers_ bigint[] := '{}';
     lanes_ integer[] := '{}';
     once_ boolean := false;
+    more_ boolean := false;
     capped_ boolean := false;
 BEGIN
     PERFORM lock_queues(queues_);
@@ -52,8 +54,11 @@ BEGIN
                 capped_ := true;
                 CONTINUE;
             END IF;
-            some_ := take_from_queue(queues_[place_], types_, requirements_, now_, quota_, bytes_);
+            some_ := take_from_queue(queues_[place_], types_, requirements_, now_, quota_, bytes_,
+                                     queues_[place_] <> ALL (looked_));
+            looked_ := looked_ || queues_[place_];
             polls_[place_] := some_.poll_;
+            more_ := more_ OR some_.more_ IS TRUE;
             seen_[place_] := true;
             IF some_.jobs_ IS NOT NULL THEN
                 jobs_ := jobs_ || some_.jobs_;
@@ -73,6 +78,9 @@ BEGIN
         END IF;
         poll_after := least(poll_after, polls_[place_]);
     END LOOP;
+    IF more_ THEN
+        poll_after := 0;
+    END IF;
     IF NOT once_ THEN
         -- A claim that the server forgets is claimed again, which is right: its nonce is unknown.
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -180,13 +188,18 @@ END
 $$;
 
 -- take_from_queue: choose up to `room_` jobs of one queue, highest level first.
+-- in   first_look_             whether arrivals are folded and sleepers woken. In the second look of a
+--                              claim they are not: jobs taken in the first are still written as
+--                              waiting, and who arrives before them would take their turn back to them
 -- out  jobs_, numbers_, from_  the jobs, their hand-out numbers and their lanes; NULL for none
 --      size_, once_            bytes of their arguments; whether one of them may start only once
 --      poll_                   milliseconds until more falls due; 0: now, NULL: nothing waits
+--      more_                   whether arrivals were left
 CREATE OR REPLACE FUNCTION take_from_queue(
     queue_ text, types_ text[], requirements_ text[], now_ bigint, room_ integer, bytes_ bigint,
+    first_look_ boolean,
     OUT jobs_ tid[], OUT numbers_ bigint[], OUT from_ integer[], OUT size_ bigint,
-    OUT once_ boolean, OUT poll_ bigint
+    OUT once_ boolean, OUT poll_ bigint, OUT more_ boolean
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -223,7 +236,6 @@ DECLARE
     line_bands_ integer[] := '{}';
     starts_ integer[];
     ends_ integer[];
-    more_ boolean := false;
     starving_ boolean := false;
     lone_ boolean := false;
     batch_ integer;
@@ -247,6 +259,7 @@ BEGIN
     END IF;
     size_ := 0;
     once_ := false;
+    more_ := false;
     -- Before the lanes are read: one that is made afterwards is not looked at in this claim.
     looked_ := pg_current_snapshot();
     FOR band_ IN SELECT * FROM bands_of(queue_, types_, requirements_) LOOP
@@ -260,35 +273,37 @@ BEGIN
         pulses_[count_] := pulse_.place;
         clocks_[count_] := coalesce(pulse_.clock, 0);
         old_clocks_[count_] := clocks_[count_];
-        -- Nobody in line so far, and whose turn it is does not depend on who comes after.
-        free_ := cardinality(line_) = 0 AND jobs_ IS NULL AND room_ > 0
-            AND band_.first = 9223372036854775807 AND band_.soonest > now_
-            AND (band_.bands = 1 OR (handouts_ + 1) % 10 <> 0);
-        folded_ := fold(band_.band, band_.lanes, band_.dues, CASE WHEN free_ THEN band_.asked END,
-                        clocks_[count_], pulse_.seen, now_, before_);
-        more_ := more_ OR folded_.more_;
-        seens_[count_] := CASE WHEN folded_.all_ THEN looked_ END;
-        IF folded_.job_ IS NOT NULL THEN
-            jobs_ := ARRAY[folded_.job_];
-            handouts_ := handouts_ + 1;
-            numbers_ := ARRAY[handouts_];
-            from_ := ARRAY[folded_.from_];
-            size_ := folded_.size_;
-            once_ := folded_.once_;
-            clocks_[count_] := folded_.after_;
-            room_ := room_ - 1;
-        ELSIF folded_.touched_ IS NOT NULL THEN
-            touched_ := touched_ || folded_.touched_;
-            band_.dues := folded_.new_dues_;
-        END IF;
-        IF band_.soonest <= now_ THEN
-            woken_ := wake(band_.band, band_.lanes, band_.asleeps, clocks_[count_], now_);
-            touched_ := touched_ || woken_;
-            band_.dues := ARRAY(
-                SELECT CASE WHEN l.lane = ANY (woken_) THEN least(l.due, l.asleep) ELSE l.due END
-                FROM unnest(band_.lanes, band_.dues, band_.asleeps)
-                     WITH ORDINALITY AS l(lane, due, asleep, n)
-                ORDER BY l.n);
+        IF first_look_ THEN
+            -- Nobody in line so far, and whose turn it is does not depend on who comes after.
+            free_ := cardinality(line_) = 0 AND jobs_ IS NULL AND room_ > 0
+                AND band_.first = 9223372036854775807 AND band_.soonest > now_
+                AND (band_.bands = 1 OR (handouts_ + 1) % 10 <> 0);
+            folded_ := fold(band_.band, band_.lanes, band_.dues, CASE WHEN free_ THEN band_.asked END,
+                            clocks_[count_], pulse_.seen, now_, before_);
+            more_ := more_ OR folded_.more_;
+            seens_[count_] := CASE WHEN folded_.all_ THEN looked_ END;
+            IF folded_.job_ IS NOT NULL THEN
+                jobs_ := ARRAY[folded_.job_];
+                handouts_ := handouts_ + 1;
+                numbers_ := ARRAY[handouts_];
+                from_ := ARRAY[folded_.from_];
+                size_ := folded_.size_;
+                once_ := folded_.once_;
+                clocks_[count_] := folded_.after_;
+                room_ := room_ - 1;
+            ELSIF folded_.touched_ IS NOT NULL THEN
+                touched_ := touched_ || folded_.touched_;
+                band_.dues := folded_.new_dues_;
+            END IF;
+            IF band_.soonest <= now_ THEN
+                woken_ := wake(band_.band, band_.lanes, band_.asleeps, clocks_[count_], now_);
+                touched_ := touched_ || woken_;
+                band_.dues := ARRAY(
+                    SELECT CASE WHEN l.lane = ANY (woken_) THEN least(l.due, l.asleep) ELSE l.due END
+                    FROM unnest(band_.lanes, band_.dues, band_.asleeps)
+                         WITH ORDINALITY AS l(lane, due, asleep, n)
+                    ORDER BY l.n);
+            END IF;
         END IF;
         several_[count_] := cardinality(band_.lanes) > 1;
         lanes_ := lanes_ || band_.lanes;
@@ -429,7 +444,7 @@ BEGIN
         END LOOP;
         poll_ := nullif(poll_, 9223372036854775807);
     END IF;
-    poll_ := CASE WHEN more_ OR poll_ <= now_ THEN 0 ELSE poll_ - now_ END;
+    poll_ := CASE WHEN poll_ <= now_ THEN 0 ELSE poll_ - now_ END;
 END
 $$;
 

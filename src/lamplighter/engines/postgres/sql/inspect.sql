@@ -83,8 +83,8 @@ CREATE OR REPLACE FUNCTION has_tag(extras_ text, tag_ text) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE STRICT AS $$
 BEGIN
     RETURN strpos(extras_, tag_) > 0 AND (
-        replace(replace(replace(extras_, '/', '//'), '\\', '/b'), '\u', '/u')::jsonb -> 'tags'
-        @> replace(replace(replace(tag_, '/', '//'), '\\', '/b'), '\u', '/u')::jsonb);
+        replace(replace(replace(extras_, '/', '//'), E'\\\\', '/b'), E'\\u', '/u')::jsonb -> 'tags'
+        @> replace(replace(replace(tag_, '/', '//'), E'\\\\', '/b'), E'\\u', '/u')::jsonb);
 EXCEPTION WHEN data_exception THEN
     RETURN false;
 END

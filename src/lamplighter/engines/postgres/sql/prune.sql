@@ -31,11 +31,17 @@ DECLARE
 BEGIN
     -- What a server forgets of this is done again.
     PERFORM set_config('synchronous_commit', 'off', true);
-    PERFORM make_days();
     surplus_ := surplus(finished_count_);
     SELECT * INTO day_ FROM prune_day(edge_, young_, surplus_, limit_);
     jobs := day_.passed;
     more := day_.more;
+    IF day_.dropped THEN
+        -- Nobody can read or write finished jobs until this is committed: at once.
+        keys := 0;
+        others := 0;
+        RETURN NEXT;
+        RETURN;
+    END IF;
     IF jobs < limit_ THEN
         ids_ := old_jobs(edge_, least(young_, now_ - dead_ms_), finished_ms_ < 86400000,
                          limit_ - jobs);
@@ -58,9 +64,12 @@ BEGIN
     END IF;
     keys := prune_keys(now_ - key_ms_, limit_);
     requests_ := prune_requests(now_ - 3600000, limit_);
+    PERFORM mistrust_pulses();
     shares_ := prune_shares(limit_);
     others := requests_ + shares_ + prune_members(now_);
     more := more OR limit_ IN (jobs, keys, requests_, shares_);
+    -- At the end, for the same reason.
+    PERFORM make_days();
     RETURN NEXT;
 END
 $$;
@@ -173,11 +182,11 @@ BEGIN
         SELECT days.start FROM days()
         ORDER BY 1
     LOOP
-        CONTINUE WHEN NOT days_are_ours() OR EXISTS (
-            SELECT FROM done_other
-            WHERE done_other.finished >= start_ AND done_other.finished < start_ + 86400000);
         name_ := 'done_' || to_char(to_timestamp(start_ / 1000) AT TIME ZONE 'UTC', 'YYYYMMDD');
         BEGIN
+            CONTINUE WHEN NOT days_are_ours() OR EXISTS (
+                SELECT FROM done_other
+                WHERE done_other.finished >= start_ AND done_other.finished < start_ + 86400000);
             EXECUTE format('CREATE TABLE %I.%I (LIKE done INCLUDING DEFAULTS)',
                            current_schema(), name_);
             EXECUTE format(
@@ -215,7 +224,7 @@ $$;
 -- Index: done_finished.
 CREATE OR REPLACE FUNCTION prune_day(
     edge_ bigint, young_ bigint, surplus_ bigint, limit_ integer
-) RETURNS TABLE (passed bigint, more boolean)
+) RETURNS TABLE (passed bigint, more boolean, dropped boolean)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -229,6 +238,7 @@ DECLARE
 BEGIN
     passed := 0;
     more := false;
+    dropped := false;
     SELECT * INTO day_ FROM days() ORDER BY days.start LIMIT 1;
     IF NOT FOUND OR NOT days_are_ours() OR day_.finish > young_ OR (
         day_.finish > edge_ AND surplus_ < greatest(1, (
@@ -260,7 +270,8 @@ BEGIN
            OR (SELECT 1 FROM log WHERE log.job_id = f.id LIMIT 1) IS NOT NULL
            OR (SELECT 1 FROM progress WHERE progress.job_id = f.id LIMIT 1) IS NOT NULL));
     IF passed < limit_ AND passed = cardinality(ids_) THEN
-        more := drop_day(day_.name);
+        dropped := drop_day(day_.name);
+        more := dropped;
     ELSE
         more := true;
     END IF;
@@ -296,7 +307,8 @@ BEGIN
         FROM idempotency
         WHERE idempotency.created >= from_ AND idempotency.created < before_
         ORDER BY idempotency.created
-        LIMIT 10 * limit_
+        -- With all that were made in the same millisecond, so that the next step can begin after it.
+        FETCH FIRST (10 * limit_) ROWS WITH TIES
     ), gone AS (
         DELETE FROM idempotency
         USING (SELECT * FROM seen WHERE NOT seen.kept ORDER BY seen.created LIMIT limit_) AS aged
@@ -309,8 +321,9 @@ BEGIN
     INTO seen_, last_, gone_
     FROM seen;
     DELETE FROM meta WHERE meta.name = 'keys' AND gone_ < limit_;
-    IF seen_ = 10 * limit_ AND gone_ < limit_ THEN
-        INSERT INTO meta (name, value) VALUES ('keys', greatest(last_, from_ + 1));
+    IF seen_ >= 10 * limit_ AND gone_ < limit_ THEN
+        INSERT INTO meta (name, value) VALUES ('keys', last_ + 1)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value;
     END IF;
     RETURN gone_;
 END
@@ -334,6 +347,66 @@ BEGIN
 END
 $$;
 
+-- mistrust_pulses: let claims look at all arrivals of a band of which one is left that they should
+-- have seen. That can be after a store was restored elsewhere, where transaction numbers begin again.
+-- Index: arrival_new. Lock: the queues.
+CREATE OR REPLACE FUNCTION mistrust_pulses() RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    bands_ integer[];
+BEGIN
+    bands_ := missed_bands();
+    IF bands_ IS NOT NULL AND try_queues(bands_) THEN
+        -- A claim may have been at it just now.
+        UPDATE pulse
+        SET version = nextval('turn_version'), seen = NULL
+        WHERE pulse.ctid = ANY (ARRAY(
+            SELECT p.place
+            FROM unnest(missed_bands()) AS b(band)
+            CROSS JOIN LATERAL (
+                SELECT pulse.ctid AS place FROM pulse
+                WHERE pulse.band = b.band
+                ORDER BY pulse.version DESC LIMIT 1
+            ) AS p
+            WHERE b.band = ANY (bands_)));
+    END IF;
+END
+$$;
+
+-- missed_bands: the bands with an arrival that was there at the last look; NULL for none.
+CREATE OR REPLACE FUNCTION missed_bands() RETURNS integer[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (
+        SELECT array_agg(DISTINCT lane.band)
+        FROM lane
+        CROSS JOIN LATERAL (
+            SELECT arrival.xact FROM arrival
+            WHERE arrival.lane = lane.id
+            ORDER BY arrival.xact LIMIT 1
+        ) AS a
+        CROSS JOIN LATERAL (
+            SELECT pulse.seen FROM pulse
+            WHERE pulse.band = lane.band
+            ORDER BY pulse.version DESC LIMIT 1
+        ) AS p
+        WHERE pg_visible_in_snapshot(a.xact, p.seen));
+END
+$$;
+
+-- try_queues: take the locks of these bands' queues, if that needs no long wait. Whoever prunes has
+-- locked jobs already, and whoever has a queue may be waiting for one of those.
+CREATE OR REPLACE FUNCTION try_queues(bands_ integer[]) RETURNS boolean
+LANGUAGE plpgsql SET lock_timeout = '100ms' AS $$
+BEGIN
+    PERFORM lock_queues(ARRAY(SELECT band.queue FROM band WHERE band.id = ANY (bands_)));
+    RETURN true;
+EXCEPTION
+    WHEN lock_not_available THEN
+        RETURN false;
+END
+$$;
+
 -- prune_shares: a share below the clock says nothing once its tenant has no jobs in the band. It goes,
 -- with its empty turns, when the clock has left it far behind: who comes back soon need not look for
 -- it among the dead. Each step looks at some pages, whichever. Lock: the queues.
@@ -354,10 +427,9 @@ BEGIN
                             ORDER BY pulse.version DESC LIMIT 1) - far_
         LIMIT limit_
     ) AS idle;
-    IF bands_ IS NULL THEN
+    IF bands_ IS NULL OR NOT try_queues(bands_) THEN
         RETURN 0;
     END IF;
-    PERFORM lock_queues(ARRAY(SELECT band.queue FROM band WHERE band.id = ANY (bands_)));
     -- Somebody may have come back meanwhile.
     SELECT array_agg(i.band), array_agg(i.tenant), array_agg(newest.place)
     INTO bands_, tenants_, shares_

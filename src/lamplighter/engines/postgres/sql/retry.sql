@@ -11,7 +11,6 @@ DECLARE
     now_ bigint;
 BEGIN
     ids_ := lock_jobs(ids_);
-    PERFORM FROM dead WHERE dead.id = ANY (ids_) ORDER BY dead.id FOR UPDATE;
     now_ := now_ms();
     RETURN QUERY
         SELECT found.id,

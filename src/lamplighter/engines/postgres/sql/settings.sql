@@ -34,12 +34,18 @@ SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
     now_ bigint;
+    queues_ text[];
     lanes_ integer[];
     dues_ bigint[];
 BEGIN
     IF held_ IS NOT NULL THEN
+        -- The queues first: whoever holds one of them may be waiting for who makes a lane.
+        queues_ := ARRAY(SELECT DISTINCT lane.queue FROM lane);
+        PERFORM lock_queues(queues_);
         LOCK TABLE lane IN SHARE MODE;
-        PERFORM lock_queues(ARRAY(SELECT DISTINCT lane.queue FROM lane));
+        IF EXISTS (SELECT FROM lane WHERE lane.queue <> ALL (queues_)) THEN
+            RAISE EXCEPTION 'a queue was made meanwhile' USING ERRCODE = 'serialization_failure';
+        END IF;
     END IF;
     now_ := now_ms();
     INSERT INTO tenant (name, weight, hold)

@@ -104,12 +104,12 @@ $$;
 
 -- submit_one: the same for a single job without a key, in as few statements as there can be: most
 -- of what a small transaction costs is to begin its statements. Each is a look by a unique key.
--- For the same reason it has no settings, and names everything in full.
--- in   born_  when the id was made, by the caller's clock: milliseconds
+-- For the same reason it has no settings, and names everything in full: what others have put into
+-- the schemas of the caller's search path is not called.
 -- out  false: it was there before
 CREATE OR REPLACE FUNCTION submit_one(
-    queue_ text, level_ integer, type_ text, requirement_ text, id_ uuid, born_ bigint,
-    tenant_ text, args_ bytea, delay_ bigint, instant_ bigint, extras_ text, delivery_ text,
+    queue_ text, level_ integer, type_ text, requirement_ text, id_ uuid, tenant_ text,
+    args_ bytea, delay_ bigint, instant_ bigint, extras_ text, delivery_ text,
     cost_ integer, schedule_ text, mark_ text
 ) RETURNS boolean
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
@@ -131,8 +131,8 @@ BEGIN
     END IF;
     INSERT INTO @schema@.job (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
                      size, schedule, hold)
-    VALUES (nextval('@schema@.job_seq'), id_, lane_, tenant_, 'waiting', due_, now_, args_, extras_,
-            delivery_, cost_, length(args_), schedule_,
+    VALUES (pg_catalog.nextval('@schema@.job_seq'::pg_catalog.regclass), id_, lane_, tenant_, 'waiting', due_, now_, args_, extras_,
+            delivery_, cost_, pg_catalog.length(args_), schedule_,
             CASE WHEN mark_ IS NOT NULL THEN @schema@.mark_at(mark_, now_) END)
     ON CONFLICT (id) DO NOTHING
     RETURNING job.seq INTO seq_;
@@ -140,14 +140,9 @@ BEGIN
         RETURN false;
     END IF;
     -- Only now: a job that has just ended has left `job`, and is surely to be seen where it went.
-    -- It ended after its id was made, and an hour is more than clocks differ. So one day is looked
-    -- at, or two, and not each that is kept.
     IF EXISTS (SELECT FROM @schema@.dead WHERE dead.id = id_
                UNION ALL
-               SELECT FROM @schema@.done
-               WHERE done.id = id_
-                 AND done.finished >= least(born_, now_) - 3600000
-                 AND done.finished <= now_ + 3600000) THEN
+               SELECT FROM @schema@.done WHERE done.id = id_) THEN
         DELETE FROM @schema@.job WHERE job.id = id_;
         RETURN false;
     END IF;
@@ -162,17 +157,18 @@ $$;
 -- transaction of its own, after the commit, because a NOTIFY keeps others from committing theirs
 -- until it is committed, and this one need not wait for the disk.
 CREATE OR REPLACE PROCEDURE submit_and_tell(
-    queue_ text, level_ integer, type_ text, requirement_ text, id_ uuid, born_ bigint,
-    tenant_ text, args_ bytea, delay_ bigint, instant_ bigint, extras_ text, delivery_ text,
+    queue_ text, level_ integer, type_ text, requirement_ text, id_ uuid, tenant_ text,
+    args_ bytea, delay_ bigint, instant_ bigint, extras_ text, delivery_ text,
     cost_ integer, schedule_ text, mark_ text, channel_ text, word_ text, INOUT created_ boolean
 )
 LANGUAGE plpgsql AS $$
 BEGIN
     created_ := @schema@.submit_one(
-        queue_, level_, type_, requirement_, id_, born_, tenant_, args_, delay_, instant_, extras_,
-        delivery_, cost_, schedule_, mark_);
+        queue_, level_, type_, requirement_, id_, tenant_, args_, delay_, instant_, extras_, delivery_,
+        cost_, schedule_, mark_);
     COMMIT;
-    PERFORM set_config('synchronous_commit', 'off', true), pg_notify(channel_, word_);
+    PERFORM pg_catalog.set_config('synchronous_commit', 'off', true),
+            pg_catalog.pg_notify(channel_, word_);
 END
 $$;
 
@@ -247,6 +243,8 @@ END
 $$;
 
 -- insert_jobs: store those that are new, but not those at the known places; gives their ids.
+-- They are numbered in the order of the call and written in the order of their ids, so that two
+-- calls with the same new ids do not wait for each other.
 CREATE OR REPLACE FUNCTION insert_jobs(
     ids_ uuid[], lanes_ integer[], lane_of_ integer[], tenants_ text[],
     starts_ integer[], sizes_ integer[], args_ bytea,
@@ -260,7 +258,7 @@ BEGIN
     WITH fresh AS (
         INSERT INTO job (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
                          size, schedule, hold)
-        SELECT nextval('job_seq'),
+        SELECT g.seq,
                g.id,
                lanes_[coalesce(g.lane, 1)],
                coalesce(g.tenant, tenants_[1]),
@@ -275,11 +273,16 @@ BEGIN
                g.size,
                g.schedule,
                CASE WHEN g.held THEN hold_ END
-        FROM unnest(ids_, lane_of_, tenants_, starts_, sizes_, delays_, instants_, extras_,
-                    deliveries_, costs_, schedules_, held_)
-             WITH ORDINALITY AS g(id, lane, tenant, start, size, delay, instant, extras,
-                                  delivery, cost, schedule, held, n)
-        WHERE known_ IS NULL OR g.n NOT IN (SELECT unnest(known_))
+        FROM (
+            SELECT nextval('job_seq') AS seq, u.*
+            FROM unnest(ids_, lane_of_, tenants_, starts_, sizes_, delays_, instants_, extras_,
+                        deliveries_, costs_, schedules_, held_)
+                 WITH ORDINALITY AS u(id, lane, tenant, start, size, delay, instant, extras,
+                                      delivery, cost, schedule, held, n)
+            WHERE known_ IS NULL OR u.n NOT IN (SELECT unnest(known_))
+            OFFSET 0
+        ) AS g
+        ORDER BY g.id
         ON CONFLICT (id) DO NOTHING
         RETURNING job.id, job.lane, job.tenant, job.due, job.seq, job.hold
     ), told AS (

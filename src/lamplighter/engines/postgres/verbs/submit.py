@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from lamplighter.engines.postgres import arrays, ids, records
+from lamplighter.engines.postgres import arrays, faults, ids, records
 from lamplighter.engines.postgres.call import Call
+from lamplighter.model.errors import StoreError
 from lamplighter.model.job import NO_EXTRAS, Delivery, NewJob
 from lamplighter.port import texts
 from lamplighter.port.store import queue_topic
@@ -18,7 +19,8 @@ _MARK = records.mark_to_text("submit", "submitted held")
 _AT_LEAST_ONCE = Delivery.AT_LEAST_ONCE
 _CREATED = SubmitAnswer.CREATED
 _PARAMETERS = ", ".join(["%s"] * 21)
-_ONE = ", ".join(["%s"] * 15)
+# A number that is too large is told as such only where its type is said.
+_ONE = "%s, %s::integer, %s, %s, %s, %s, %s, %s::bigint, %s::bigint, %s, %s, %s::integer, %s, %s"
 
 
 class Herald(Protocol):
@@ -30,6 +32,10 @@ class Herald(Protocol):
 
     def said(self, topic: str) -> None:
         """Note that the word has been said."""
+        ...
+
+    def mute(self) -> None:
+        """Note that nothing more can be said for a while."""
         ...
 
 
@@ -50,14 +56,12 @@ async def submit(
 
 
 async def _submit_one(call: Call, job: NewJob, herald: Herald | None) -> Submitted:
-    job_id = ids.uuid(job.id)
     values = (
         job.queue,
         int(job.level),
         job.type,
         job.requirement,
-        job_id,
-        ids.born_ms(job_id),
+        ids.uuid(job.id),
         job.tenant,
         job.args,
         job.delay_ms,
@@ -71,12 +75,32 @@ async def _submit_one(call: Call, job: NewJob, herald: Herald | None) -> Submitt
     topic = queue_topic(job.queue)
     word = herald.word(topic) if herald is not None and not job.delay_ms else None
     if herald is None or word is None:
-        rows = await call.rows(f"SELECT {call.function('submit_one')}({_ONE})", values)
+        created = await _store(call, values)
     else:
-        statement = f"CALL {call.function('submit_and_tell')}({_ONE}, %s, %s, NULL)"
-        rows = await call.rows(statement, (*values, *word))
-        herald.said(topic)
-    return Submitted(job.id, _CREATED if rows[0][0] else SubmitAnswer.ALREADY)
+        created = await _store_and_tell(call, values, word, topic, herald)
+    return Submitted(job.id, _CREATED if created else SubmitAnswer.ALREADY)
+
+
+async def _store(call: Call, values: Sequence[object]) -> bool:
+    ((created,),) = await call.rows(f"SELECT {call.function('submit_one')}({_ONE})", values)
+    return created
+
+
+async def _store_and_tell(
+    call: Call, values: Sequence[object], word: tuple[str, str], topic: str, herald: Herald
+) -> bool:
+    statement = f"CALL {call.function('submit_and_tell')}({_ONE}, %s, %s, NULL)"
+    try:
+        ((created,),) = await call.rows(statement, (*values, *word))
+    except StoreError as error:
+        if not faults.full_of_news(error):
+            raise
+        # The job was committed before the word, or has itself been too much: then it is again.
+        herald.mute()
+        await _store(call, values)
+        return True
+    herald.said(topic)
+    return created
 
 
 def _lanes(jobs: Sequence[NewJob]) -> tuple[object, ...]:
