@@ -114,11 +114,15 @@ def _cancelled(fields: Fields) -> tuple[str, str, str]:
 
 
 def _rescued(fields: Fields) -> tuple[str, str, str]:
-    return "rescued", f"{fields.get('count')} jobs of workers that vanished", "yellow"
+    count = fields.get("count")
+    jobs = "1 job" if count == 1 else f"{count} jobs"
+    return "rescued", f"{jobs} of workers that vanished", "yellow"
 
 
 def _lease_lost(fields: Fields) -> tuple[str, str, str]:
-    return "lost", f"{fields.get('job_id')}  belongs to another worker now", "red"
+    # Nobody need have taken it: the store may have been away for as long as the lease.
+    text = "its lease has ended, or another worker has it: what came of it is not written"
+    return "lost", f"{fields.get('job_id')}  {text}", "red"
 
 
 def _worker_started(fields: Fields) -> tuple[str, str, str]:
@@ -173,7 +177,9 @@ def _pruned(fields: Fields) -> tuple[str, str, str]:
 
 
 def _jumped(fields: Fields) -> tuple[str, str, str]:
-    return "clock", f"the store's clock jumped by {span(abs(fields.get('seconds', 0)))}", "yellow"
+    late = span(abs(fields.get("seconds", 0)))
+    why = "the clock was set, the machine slept, or the store was away"
+    return "late", f"the search for lost jobs, by {late}: {why}; workers get a lease more", "yellow"
 
 
 def _log_large(fields: Fields) -> tuple[str, str, str]:

@@ -65,7 +65,7 @@ def list_jobs(
         found = [shapes.job(record) for record in page.jobs]
         output.print_json({"jobs": found, "cursor": page.cursor})
         return
-    print_jobs(page.jobs, empty="no such job")
+    print_jobs(page.jobs, empty="no jobs" if which == JobFilter() else "no such job")
     if page.cursor is not None:
         output.note(f"\nhint: there may be more: --cursor {page.cursor}")
 

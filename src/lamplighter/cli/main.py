@@ -54,7 +54,7 @@ class Lamplighter(click.Group):
             error.show()
             code = MISUSED
         except click.UsageError as error:
-            _complain(error.format_message(), _usage(error))
+            _complain(error.format_message(), f"try `{self._path(args, error)} --help`")
             code = MISUSED
         except click.ClickException as error:
             _complain(error.format_message(), "")
@@ -70,15 +70,24 @@ class Lamplighter(click.Group):
             code = FAILED
         sys.exit(code if isinstance(code, int) else 0)
 
+    def _path(self, args: Sequence[str] | None, error: click.UsageError) -> str:
+        """Name the command that was misused; an option without its value does not tell."""
+        if error.ctx is not None:
+            return error.ctx.command_path
+        command: click.Command | None = self
+        path = ["lamplighter"]
+        for word in sys.argv[1:] if args is None else args:
+            command = command.commands.get(word) if isinstance(command, click.Group) else None
+            if command is None:
+                break
+            path.append(word)
+        return " ".join(path)
+
 
 def _complain(cause: str, hint: str) -> None:
     click.echo(click.style("error: ", fg="red", bold=True) + cause, err=True)
     if hint:
         click.echo("\n" + click.style("hint: ", fg="cyan", bold=True) + hint, err=True)
-
-
-def _usage(error: click.UsageError) -> str:
-    return f"try `{error.ctx.command_path} --help`" if error.ctx else "try `lamplighter --help`"
 
 
 @click.group(

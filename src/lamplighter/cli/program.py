@@ -7,6 +7,7 @@ import os
 
 from lamplighter import config
 from lamplighter.app import App
+from lamplighter.cli import output
 from lamplighter.config import Settings
 from lamplighter.model.errors import InvalidApp
 from lamplighter.model.names import shown
@@ -37,8 +38,24 @@ def load_worker_app(spec: str, **given: object) -> App:
         os.environ[config.PREFIX + name.upper()] = str(getattr(checked, name))
     app = load_app(spec)
     load_registry(spec)
+    if "url" not in chosen:
+        _tell_of_two_stores(app.settings.url)
     app.configure(_over(app.settings, checked, chosen))
     return app
+
+
+def _tell_of_two_stores(used: str) -> None:
+    """Tell whoever named one store by the environment that the program uses another.
+
+    Otherwise `lamplighter jobs` looks into the one, while the worker waits at the other.
+    """
+    variable = config.PREFIX + "URL"
+    given = [name for name in (f"{variable}_FILE", variable) if name in os.environ]
+    if given and used != config.load().url:
+        output.note(
+            f"the program names its own store in `App(…)`: {given[0]} is not used\n\n"
+            "hint: write `App()` in the program, or give the worker the address with --url"
+        )
 
 
 def _over(settings: Settings, checked: Settings, chosen: dict[str, object]) -> Settings:

@@ -59,6 +59,19 @@ def test_misuse_points_to_the_help(lamplighter, home, arguments):
     assert "--help`" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        (["migrate", "--grant-run"], "lamplighter migrate"),
+        (["jobs", "list", "--type"], "lamplighter jobs list"),
+        (["jobs", "nosuch"], "lamplighter jobs"),
+        (["nosuch"], "lamplighter"),
+    ],
+)
+def test_misuse_points_to_the_help_of_its_command(lamplighter, home, arguments, path):
+    assert f"try `{path} --help`" in lamplighter(*arguments).stderr
+
+
 def test_a_group_without_a_command_shows_its_help(lamplighter, home):
     result = lamplighter("jobs")
     assert result.exit_code == 2

@@ -125,3 +125,19 @@ def test_changes_of_the_number_of_children_are_told_with_their_reason():
     line = Feed().line(events.WORKER_SCALED, fields)
     assert line is not None
     assert line.text == "from 2 to 3 children: 40 due jobs wait"
+
+
+def test_a_lost_lease_is_not_said_to_be_with_a_worker_that_may_not_be_there():
+    line = str(Feed().line(events.LEASE_LOST, {"job_id": JOB["job_id"], "verb": "settle"}))
+    assert "its lease has ended, or another worker has it" in line
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 job of"), (2, "2 jobs of")])
+def test_rescued_jobs_are_counted_in_words(count, words):
+    assert words in str(Feed().line(events.JOB_RESCUED, {"count": count}))
+
+
+def test_a_late_search_names_what_can_have_made_it_late():
+    line = str(Feed().line(events.CLOCK_JUMPED, {"seconds": 30.3}))
+    assert "by 30.3 s" in line
+    assert "the store was away" in line

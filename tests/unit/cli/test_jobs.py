@@ -17,6 +17,11 @@ def test_list_shows_jobs_newest_first(lamplighter, store):
     assert lines[2].startswith(first)
 
 
+def test_an_empty_list_says_whether_a_filter_made_it_so(lamplighter, store):
+    assert lamplighter("jobs", "list").stderr == "no jobs\n"
+    assert lamplighter("jobs", "list", "--type", "charge").stderr == "no such job\n"
+
+
 def test_list_keeps_to_its_filters(answer, store):
     wanted = store.dead("charge", tenant="acme", tags=["eu"], queue="payments")
     store.dead("charge", tenant="other", queue="payments")

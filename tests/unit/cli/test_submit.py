@@ -119,7 +119,7 @@ def test_what_cannot_be_submitted_is_told_and_nothing_is_stored(
     assert cause in result.stderr
     assert "hint: " in result.stderr
     assert result.stdout == ""
-    assert "no such job" in lamplighter("jobs", "list").stderr
+    assert "no jobs" in lamplighter("jobs", "list").stderr
 
 
 def test_one_time_is_enough(lamplighter, store, program):
