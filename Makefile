@@ -74,13 +74,10 @@ fix: $(VENV)/.dev ## Format, repair what can be repaired, write generated files
 	$(BIN)/python tools/state_machine.py
 	$(BIN)/python tools/reference.py
 
-# Its five seconds are for code that runs at full speed; `make test` holds them.
-TIMED := tests/system/test_faults_small.py::test_other_jobs_go_on_when_processes_threads_or_both_are_used_up
-
 coverage: export COVERAGE_FILE := $(CURDIR)/.coverage
 coverage: $(VENV)/.dev ## Run the tests again, measured with their child processes; below 90 % fails
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(TESTS) --deselect $(TIMED) -q -n $(JOBS) --dist worksteal $(ARGS)
+	$(BIN)/coverage run -m pytest $(TESTS) -q -n $(JOBS) --dist worksteal $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
 

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from math import inf
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -84,7 +85,7 @@ class Child:
         self._drain_at: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._deadline = 0.0
         self._kept_since = 0.0
-        self._reassured_at = 0.0
+        self._reassured_at = -inf
         self._believed = 0.0
         self._patience = 0.0
         self._wants_events = False
@@ -151,7 +152,6 @@ class Child:
         self._recorder = Recorder(engine, self._runs)
         self._believed = settings.lease - margin(settings.lease)
         self._patience = settings.lease / 3
-        self._reassured_at = runtime.boottime()
         self._settler = Settler(
             engine,
             settings,
@@ -282,7 +282,10 @@ class Child:
             self._executor.stop(numbers, Stop.LOST)
 
     def _is_kept(self) -> bool:
-        """Whether a supervisor is there to keep the leases of what would be claimed now."""
+        """Whether a supervisor is there to keep the leases of what would be claimed now.
+
+        Not before it has answered our hello: until then we do not know what runs alone.
+        """
         return runtime.boottime() - self._reassured_at < self._patience
 
     def _room_changed(self) -> None:
@@ -315,6 +318,7 @@ class Child:
             case Kept(since):
                 self._kept_since = max(self._kept_since, since)
                 self._reassured_at = runtime.boottime()
+                self._room_changed()
             case Yours(numbers):
                 asked, asked_at = self._pulse.answered()
                 self._executor.confirm(asked, numbers, asked_at)

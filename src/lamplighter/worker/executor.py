@@ -107,9 +107,14 @@ class Executor:
                 self._on_end(run, Released())
             return
         alone = self.processes is not None
+        bench = self.alone if alone else self.shared
         for run in runs:
             run.isolated = alone
-        (self.alone if alone else self.shared).waiting.extend(runs)
+            if not alone and self.is_sentenced(run.type.name):
+                # Its claim was under way when the type was sentenced.
+                self._on_end(run, Released())
+            else:
+                bench.waiting.append(run)
         self.fill()
 
     def isolate(self, types: Mapping[str, float]) -> None:

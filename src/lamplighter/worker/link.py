@@ -27,7 +27,7 @@ class Message(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
 
 
 class Hello(Message, frozen=True):
-    """I am ready: this is what I can run."""
+    """I am ready: this is what I can run. I claim nothing before I have heard `Kept`."""
 
     pid: int
     queues: tuple[str, ...]
@@ -159,7 +159,8 @@ class Lost(Message, frozen=True):
 
 class Kept(Message, frozen=True):
     """All your leases were claimed or renewed at this instant or later. Said again and again:
-    when it is not, nobody keeps them.
+    when it is not, nobody keeps them. The first one answers a hello, after all that a child has
+    to know before it claims.
     """
 
     since: float

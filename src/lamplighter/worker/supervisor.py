@@ -284,6 +284,8 @@ class Supervisor:
             self._hello = hello
         if left := self._sentences():
             child.say(Isolate(left))
+        # Only now it claims: a first claim must not take what has to run alone.
+        child.reassure(runtime.boottime())
         self._crew_of(child).ready(child)
         events.emit(events.CHILD_STARTED, worker=child.worker, pid=hello.pid, alone=child.alone)
 

@@ -174,6 +174,16 @@ async def test_what_waits_in_a_shared_process_when_its_type_is_sentenced_is_give
     assert bench.outcomes == {0: Released()}
 
 
+async def test_what_is_claimed_while_its_type_is_sentenced_is_given_back():
+    bench = Bench()
+    bench.executor.processes = None
+    bench.executor.isolate({"work": 600.0})
+    bench.executor.offer([make_run(work, 0)])
+
+    assert bench.outcomes == {0: Released()}
+    assert not bench.link.of(Started)
+
+
 async def test_progress_gives_more_time_up_to_the_timeout():
     clock = Clock()
     with runtime.install(clock):
