@@ -109,11 +109,19 @@ async def _measure(bench: Bench, chosen: list[str]) -> dict[str, dict[str, objec
     return results
 
 
+def _new_file(name: str) -> Path:
+    """Refuse what cannot be written before anything is measured."""
+    path = Path(name)
+    if not path.parent.is_dir() or path.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {path.parent} to write {name} into")
+    return path
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--engine", choices=sorted(ENGINES), default="sqlite")
-    parser.add_argument("--quick", action="store_true", help="smaller numbers, under a minute")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the numbers")
+    parser.add_argument("--quick", action="store_true", help="smaller numbers, a short run")
+    parser.add_argument("--json", type=_new_file, metavar="FILE", help="keep the numbers")
     parser.add_argument("--only", type=_names, metavar="PARTS", help=", ".join(PARTS))
     parser.add_argument("--profile", action="store_true", help="CPU by process")
     parser.add_argument("--folder", metavar="DIR", help="where stores are made; a real disk")

@@ -53,8 +53,8 @@ OF_SERVERS = (
     "terminated backends",
     "cut replies",
     "hanging server",
-    "failover, asynchronous",
-    "failover, synchronous",
+    "asynchronous failover",
+    "synchronous failover",
     "full disk",
 )
 """Played on engines that have a server."""
@@ -108,8 +108,8 @@ def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Ver
         "terminated backends": lambda: server.run_terminated(place, seed, ground=ground),
         "cut replies": lambda: network.run_cut(place, seed, ground=ground),
         "hanging server": lambda: network.run_hang(place, seed, seconds=chosen.hang, ground=ground),
-        "failover, asynchronous": lambda: failover.run_asynchronous(place, seed, ground=ground),
-        "failover, synchronous": lambda: failover.run_synchronous(place, seed, ground=ground),
+        "asynchronous failover": lambda: failover.run_asynchronous(place, seed, ground=ground),
+        "synchronous failover": lambda: failover.run_synchronous(place, seed, ground=ground),
         "full disk": lambda: disk.run(place, seed, ground=ground),
     }
     print(f"playing: {name}", flush=True)

@@ -58,7 +58,8 @@ EVENTS: Mapping[str, str] = {
     LOOP_SILENT: "A child's loop was silent for too long: worker, seconds.",
     SERVICE_ERROR: "A step of a service raised: service, error.",
     PRUNED: "Retention removed records: jobs, keys, others.",
-    CLOCK_JUMPED: "The store's clock jumped: seconds.",
+    CLOCK_JUMPED: "The search for lost jobs came late, as the clock was set, the machine slept or "
+    "the store was away: seconds.",
     STORE_LOG_LARGE: "The store's log cannot start over, perhaps for a stuck reader: path, bytes.",
 }
 

@@ -49,7 +49,7 @@ def run_asynchronous(
     ground: Ground = POSTGRES,
 ) -> Verdict:
     """Fail over to a standby that is ``behind`` by so many seconds: what it lacks is lost."""
-    case = _Case("failover, asynchronous", behind)
+    case = _Case("asynchronous failover", behind)
     stage, verdict = _play(case, folder, seed, plan, ground)
     told, window = stage.history(), case.window
     lost = forgive(verdict, told, window)
@@ -74,7 +74,7 @@ def run_synchronous(
     ground: Ground = POSTGRES,
 ) -> Verdict:
     """Fail over to a standby for which every commit has waited: nothing is lost."""
-    case = _Case("failover, synchronous", behind, synchronous=True)
+    case = _Case("synchronous failover", behind, synchronous=True)
     _, verdict = _play(case, folder, seed, plan, ground)
     verdict.figures.append("no acknowledged job lost" if not verdict.found["I1"] else "jobs lost")
     return verdict
