@@ -77,8 +77,12 @@ def process_settings(
 @click.command()
 @click.argument("spec", metavar="MODULE:APP")
 @process_options
-@click.option("--lease", metavar="DURATION", help="How long a claim holds unrenewed: 30s.")
-@click.option("--grace", metavar="DURATION", help="Time for running jobs after SIGTERM: 30s.")
+@click.option(
+    "--lease", metavar="DURATION", help="How long a claim holds unrenewed.  [default: 30s]"
+)
+@click.option(
+    "--grace", metavar="DURATION", help="Time for running jobs after SIGTERM.  [default: 30s]"
+)
 @click.option("--no-coordinator", is_flag=True, help="Leave rescue and retention to others.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for every job.")
 @store.store_options
