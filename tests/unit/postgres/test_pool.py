@@ -154,7 +154,7 @@ async def test_a_call_under_way_is_repeated_when_its_connection_is_cut(
     admin.execute("DROP TABLE public.cut_mark")
 
 
-@pytest.mark.parametrize("code", ["40001", "40P01", "53300", "57P03", "25006"])
+@pytest.mark.parametrize("code", ["40001", "40P01", "53300", "55P03", "57P03", "25006"])
 async def test_what_may_pass_is_tried_again(pool: Pool, admin: psycopg.Connection, code: str):
     admin.execute("CREATE SEQUENCE public.tries")
     try:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, Error, waiting
 from psycopg.abc import PQGen
+from psycopg.errors import Diagnostic
 from psycopg.rows import TupleRow
 
 from lamplighter import runtime
@@ -18,6 +21,26 @@ _TICK_SECONDS = 60.0
 _CANCEL_SECONDS = 2.0
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
+_GUARD = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)"
+# Where the server says that it no longer waits for a standby: its words may be in any language.
+_WAIT_FOR_STANDBY = "SyncRepWaitForLSN"
+
+
+class Doubts:
+    """What the server remarks about calls that it has answered as if all were well."""
+
+    def __init__(self) -> None:
+        self._unconfirmed: str | None = None
+
+    def note(self, remark: Diagnostic) -> None:
+        """Keep a remark that puts an answer in doubt."""
+        if remark.source_function == _WAIT_FOR_STANDBY:
+            self._unconfirmed = remark.message_primary or "no longer waiting for the standby"
+
+    def taken(self) -> str | None:
+        """Give what was said since the last time, if it means that a commit may get lost."""
+        said, self._unconfirmed = self._unconfirmed, None
+        return said
 
 
 class Connection(AsyncConnection[TupleRow]):
@@ -26,6 +49,8 @@ class Connection(AsyncConnection[TupleRow]):
     The driver's own would first wait for the server to confirm, which a server that cannot be
     reached never does. Who cancels a call here must let go of the connection.
     """
+
+    doubts: Doubts
 
     async def wait(
         self, gen: PQGen[T], interval: float = _TICK_SECONDS, timeout: float | None = None
@@ -59,7 +84,21 @@ async def connect(address: Address) -> Connection:
     parameters: dict[str, Any] = dict(address.parameters)
     connection = await Connection.connect(autocommit=True, prepare_threshold=None, **parameters)
     ids.register(connection)
+    connection.doubts = Doubts()
+    connection.add_notice_handler(connection.doubts.note)
     return connection
+
+
+@asynccontextmanager
+async def guarded(connection: Connection) -> AsyncGenerator[None]:
+    """Begin a transaction in which plain names mean PostgreSQL's own parts and nothing else.
+
+    Under the search path of the session, somebody who may create functions in one of its schemas
+    could put one in the way that fits better than what was meant, and is run with our rights.
+    """
+    async with connection.transaction():
+        await connection.execute(_GUARD)
+        yield
 
 
 async def connect_patiently(address: Address, seconds: float) -> Connection:

@@ -19,6 +19,7 @@ from lamplighter.model.errors import (
 )
 
 _PROTOCOL = "08P01"
+_CANCELLED = "57014"
 _REPEAT = frozenset(
     {
         "40001",  # serialization failure
@@ -30,9 +31,12 @@ _REPEAT = frozenset(
         "57P05",  # idle session timeout
         "25006",  # a standby answered: somebody else is, or soon will be, the server
         "25P03",  # idle in transaction timeout
+        "55P03",  # a lock was not there in time: whoever has it gives it back soon
         "XX000",  # a function was replaced while it was called
     }
 )
+_ENDS = ("08", "57", "53", "58", "XX", "25006", "25P03", "25P04")
+"""Codes, and beginnings of codes, after which a connection is of no more use."""
 # A connection that fails has no code, only words. They are looked for without their values.
 _REFUSALS = (
     "password authentication failed",
@@ -58,17 +62,45 @@ def may_pass(error: psycopg.Error) -> bool:
     """Tell whether the same call may well succeed a little later, on a new connection."""
     code = error.sqlstate
     if code is not None:
-        return code in _REPEAT or (code.startswith("08") and code != _PROTOCOL)
+        again = code in _REPEAT or (code.startswith("08") and code != _PROTOCOL)
+        return again or _moved(error)
     if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return False
     words = str(error).lower()
     return not any(refusal in words for refusal in _REFUSALS)
 
 
+def puzzles(error: psycopg.Error) -> bool:
+    """Tell whether it may pass, but means that something is broken if it does not do so soon."""
+    return error.sqlstate == "XX000" or _moved(error)
+
+
+def _moved(error: psycopg.Error) -> bool:
+    """Tell whether a row was on its way to one table of days while another was made for it.
+
+    It has the code of a broken rule, but no rule is named.
+    """
+    return error.sqlstate == "23514" and error.diag.constraint_name is None
+
+
+def full_of_news(error: StoreError) -> bool:
+    """Tell whether the server could keep no more notifications.
+
+    It says so when it commits them; other things that are too much for it happen in a function.
+    """
+    cause = error.__cause__
+    if not isinstance(cause, psycopg.Error) or cause.sqlstate != "54000":
+        return False
+    return cause.diag.context is None
+
+
 def breaks(error: psycopg.Error) -> bool:
     """Tell whether the connection on which this happened is of no more use."""
     code = error.sqlstate
-    return code is None or code[:2] in ("08", "57", "53", "58", "XX") or code == "25006"
+    if code is None:
+        # What cannot be written was never sent.
+        return not isinstance(error, psycopg.DataError)
+    return code.startswith(_ENDS) and code != _CANCELLED
 
 
 def explain(error: psycopg.Error, where: str) -> StoreError:
@@ -131,11 +163,11 @@ def _unusable(code: str, said: str, where: str) -> StoreError | None:
         return _full(where)
     if code == "53300":
         return _crowded(where, said)
-    if code[:2] in ("40", "53") or code in ("55P03", "57014"):
+    if code[:2] in ("40", "53") or code in ("25P03", "25P04", "55P03", "57014"):
         return StoreBusy(
             f"the PostgreSQL server at {where} could not do it in time: {said}",
-            hint="look at its load, `max_connections`, and open transactions in pg_stat_activity; "
-            "what was asked may be repeated safely",
+            hint="look at its load, `max_connections`, its timeouts, and open transactions in "
+            "pg_stat_activity; what was asked may be repeated safely",
             value=where,
         )
     return None

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from lamplighter.port.texts import clean
 from lamplighter.port.values import JobFilter
 
+PLACES = "%s, %s, %s, %s, %s, %s::bigint, %s::bigint"
+"""Where they stand in a statement."""
+
 
 def parameters(which: JobFilter) -> tuple[object, ...]:
     """Give all but the statuses, in the order of `fits`."""

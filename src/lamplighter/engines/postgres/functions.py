@@ -18,6 +18,14 @@ from lamplighter.engines.postgres.connection import Connection
 
 MARK = "a part of lamplighter"
 
+_VIEWS = """
+SELECT c.oid::regclass::text
+FROM pg_class AS c
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'v'
+  AND c.relname = ANY (%s)
+ORDER BY c.oid
+"""
+
 # Ours are marked; those of a name we use are ours in any case. `place` changes with each change.
 _OURS = """
 SELECT p.oid, p.oid::regprocedure::text AS name, p.ctid::text AS place
@@ -34,9 +42,10 @@ async def make(connection: Connection, schema: str) -> None:
     try:
         async with connection.transaction():
             await _script(connection, statements.functions(schema))
-    except errors.InvalidFunctionDefinition:
+    except (errors.InvalidFunctionDefinition, errors.InvalidTableDefinition):
         # One gives another answer than before: that cannot be replaced, only made anew.
         await _script(connection, _drops(name for name, _ in before.values()))
+        await _script(connection, await _view_drops(connection))
         before = {}
         await _script(connection, statements.functions(schema))
     after = await _ours(connection)
@@ -59,6 +68,12 @@ async def _ours(connection: Connection) -> dict[int, tuple[str, str]]:
 
 
 # The names are written by PostgreSQL itself, with their parameters, and quotes where needed.
+
+
+async def _view_drops(connection: Connection) -> list[str]:
+    cursor = await connection.execute(_VIEWS, (statements.view_names(),))
+    names = [name for (name,) in await cursor.fetchall()]
+    return [f"DROP VIEW IF EXISTS {', '.join(names)}"] if names else []
 
 
 def _drops(names: Iterable[str]) -> list[str]:

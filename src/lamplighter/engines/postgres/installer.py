@@ -10,17 +10,18 @@ version has made, an older one leaves alone.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
+from typing import Any, TypeVar
 
 from psycopg import Error, errors, sql
 
+from lamplighter import runtime
 from lamplighter.engines.postgres import faults, functions, rights, server, statements
 from lamplighter.engines.postgres.address import Address
-from lamplighter.engines.postgres.connection import Connection, connect_patiently
+from lamplighter.engines.postgres.connection import Connection, connect_patiently, guarded
 from lamplighter.engines.postgres.rights import Holders
 from lamplighter.model.errors import (
     LamplighterError,
@@ -32,7 +33,12 @@ from lamplighter.model.errors import (
     StoreUnreachable,
 )
 
+T = TypeVar("T")
+
 PATIENCE = 5.0
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+_MOST_PUZZLES = 3
 _LOCK_SECONDS = 10.0
 """How long a change waits for those who use the store; whoever comes then waits behind it."""
 
@@ -61,9 +67,11 @@ async def prepare(
     ``create`` one that is not there is refused.
     """
     newest = len(statements.migrations())
-    async with _connected(address, deadline) as connection:
-        facts = await _usable(connection, address)
-        state = await known(connection, address, facts, migrate=migrate)
+
+    async def once(connection: Connection) -> tuple[int, int]:
+        async with guarded(connection):
+            facts = await _usable(connection, address)
+            state = await known(connection, address, facts, migrate=migrate)
         if state.version == 0 and not create:
             raise _missing(address)
         if state.version == 0:
@@ -75,18 +83,25 @@ async def prepare(
         before = await _fill(connection, address, migrate=migrate, test_clock=test_clock)
         return before, newest
 
+    return await _until_done(address, deadline, once)
+
 
 async def grant(address: Address, deadline: float, holders: Holders) -> None:
     """Let database users run jobs, or look, in a store that is there."""
-    async with _connected(address, deadline) as connection, connection.transaction():
-        await rights.check(connection, (*holders.run, *holders.read))
-        facts = await _usable(connection, address)
-        state = await known(connection, address, facts, migrate=False)
-        if state.version == 0:
-            raise _missing(address)
-        server.check_may_grant(facts, address)
-        await _enter(connection, address)
-        await rights.give(connection, holders)
+
+    async def once(connection: Connection) -> None:
+        async with guarded(connection):
+            await rights.check(connection, (*holders.run, *holders.read))
+            facts = await _usable(connection, address)
+            state = await known(connection, address, facts, migrate=False)
+            if state.version == 0:
+                raise _missing(address)
+            server.check_may_grant(facts, address)
+            await _lock(connection, address)
+            await _enter(connection, address)
+            await rights.give(connection, holders)
+
+    await _until_done(address, deadline, once)
 
 
 async def known(
@@ -126,12 +141,13 @@ async def _fill(
     connection: Connection, address: Address, *, migrate: bool, test_clock: bool
 ) -> int:
     """Bring a store to the last version; gives the version it had."""
-    async with connection.transaction():
-        await _enter(connection, address)
+    async with guarded(connection):
+        await _lock(connection, address)
         facts = await _usable(connection, address)
         state = await known(connection, address, facts, migrate=migrate)
         if up_to_date(state, test_clock=test_clock):
             return state.version
+        await _enter(connection, address)
         if not facts.schema:
             name = sql.Identifier(address.schema)
             await connection.execute(sql.SQL("CREATE SCHEMA {}").format(name))
@@ -155,17 +171,23 @@ async def _usable(connection: Connection, address: Address) -> server.Facts:
     return facts
 
 
-async def _enter(connection: Connection, address: Address) -> None:
-    """Wait until nobody else changes the store, and let plain names mean what is in it."""
+async def _lock(connection: Connection, address: Address) -> None:
+    """Wait until nobody else changes the store."""
     await connection.execute(
-        # Temporary tables come last, so that none can stand in for one of ours.
-        "SELECT set_config('lock_timeout', %s, true), "
-        "set_config('search_path', quote_ident(%s) || ', pg_temp', true)",
-        (f"{_LOCK_SECONDS:g}s", address.schema),
+        "SELECT set_config('lock_timeout', %s, true)", (f"{_LOCK_SECONDS:g}s",)
     )
     await connection.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))",
         (f"lamplighter install {address.schema}",),
+    )
+
+
+async def _enter(connection: Connection, address: Address) -> None:
+    """Let plain names mean what is in the store."""
+    await connection.execute(
+        # Temporary tables come last, so that none can stand in for one of ours.
+        "SELECT set_config('search_path', quote_ident(%s) || ', pg_temp', true)",
+        (address.schema,),
     )
 
 
@@ -228,6 +250,31 @@ def up_to_date(state: State, *, test_clock: bool = False) -> bool:
     # What a newer program of the same version of the tables has made serves us, too.
     current = state.functions == statements.fingerprint() or state.program > program()
     return state.version == len(statements.migrations()) and current
+
+
+async def _until_done(
+    address: Address, deadline: float, once: Callable[[Connection], Awaitable[T]]
+) -> T:
+    """Do all of it, and all of it again if others or the server got in the way.
+
+    Whoever uses the store takes its locks in another order than who makes its functions anew, so
+    that now and then one of them is told to begin again.
+    """
+    end = runtime.monotonic() + deadline
+    pause, puzzles = _FIRST_PAUSE, 0
+    while True:
+        async with _connected(address, deadline) as connection:
+            try:
+                return await once(connection)
+            except errors.LockNotAvailable:
+                raise
+            except Error as error:
+                puzzles += faults.puzzles(error)
+                late = runtime.monotonic() + pause > end
+                if late or puzzles >= _MOST_PUZZLES or not faults.may_pass(error):
+                    raise
+        await runtime.sleep(pause * (0.5 + runtime.random()))
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 @asynccontextmanager

@@ -7,13 +7,14 @@ server: it is sent again until it is answered or its time is over.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
 
 from lamplighter import runtime
-from lamplighter.engines.postgres import faults, forks
+from lamplighter.engines.postgres import faults, forks, inputs
 from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.call import Row
 from lamplighter.engines.postgres.connection import Connection, connect
@@ -22,8 +23,11 @@ from lamplighter.model.errors import StoreBusy, StoreClosed, StoreError, StoreUn
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 1.0
 _CLOSE_SECONDS = 5.0
-_INTERNAL = "XX000"
-_INTERNAL_TRIES = 3
+_MOST_PUZZLES = 3
+
+_TELL_TIME = "SELECT pg_catalog.set_config('lamplighter.now', %s, true)"
+
+log = logging.getLogger("lamplighter.postgres")
 
 
 class Pools:
@@ -162,16 +166,18 @@ class Pool:
         self, lane: _Lane, statement: str, parameters: Sequence[object], story: _Story
     ) -> list[Row]:
         pause = 0.0  # an idle connection may have been cut long ago: a new one is tried at once
-        tries = 0
+        puzzles = 0
         while True:
             try:
                 return await self._once(lane, statement, parameters, story)
+            except UnicodeEncodeError as error:
+                raise inputs.unwritable(error) from error
             except psycopg.Error as error:
-                tries += 1
+                puzzles += faults.puzzles(error)
                 story.error, story.stage = error, "pausing"
-                hopeless = error.sqlstate == _INTERNAL and tries >= _INTERNAL_TRIES
-                if hopeless or not faults.may_pass(error):
-                    raise faults.explain(error, self._address.shown) from error
+                if puzzles >= _MOST_PUZZLES or not faults.may_pass(error):
+                    refused = inputs.refusal(error, statement, parameters)
+                    raise refused or faults.explain(error, self._address.shown) from error
             await runtime.sleep(pause * (0.5 + runtime.random()))
             pause = min(max(_FIRST_PAUSE, 2 * pause), _LONGEST_PAUSE)
             self._check()
@@ -192,6 +198,10 @@ class Pool:
                     lane.idle.clear()
                 else:
                     lane.idle.append(connection)
+                self._check_kept(connection)
+                raise
+            except UnicodeEncodeError:
+                lane.idle.append(connection)  # nothing was sent
                 raise
             except BaseException:
                 self._abort(connection)
@@ -200,6 +210,7 @@ class Pool:
                 self._drop(connection)
             else:
                 lane.idle.append(connection)
+            self._check_kept(connection)
             return rows
 
     async def _take(self, lane: _Lane, story: _Story) -> Connection:
@@ -224,9 +235,23 @@ class Pool:
             return await _fetched(cursor)
         now = str(self._clock_ms())
         async with connection.transaction():
-            await connection.execute("SELECT set_config('lamplighter.now', %s, true)", (now,))
+            await connection.execute(_TELL_TIME, (now,))
             await cursor.execute(text, parameters)
             return await _fetched(cursor)
+
+    def _check_kept(self, connection: Connection) -> None:
+        """Refuse an answer that a failover may take back: the wait for a standby was cut short."""
+        said = connection.doubts.taken()
+        if said is None:
+            return
+        where = self._address.shown
+        log.warning("a commit at %s may not be replicated: %s", where, said)
+        raise StoreBusy(
+            f"what was asked at {where} is done, but may not be replicated: {said}",
+            hint="see that the synchronous standby answers, then repeat what was asked, which is "
+            "safe; until it has caught up, a failover to it loses this",
+            value=where,
+        )
 
     def _drop(self, *connections: Connection) -> None:
         for connection in connections:

@@ -15,6 +15,7 @@ from lamplighter.model.errors import (
 )
 
 MINIMUM = 14
+READ_COMMITTED = "read committed"
 _READ_ONLY_HINT = "name the primary server; with several hosts in the url it is found by itself"
 
 _FACTS = """
@@ -23,6 +24,8 @@ SELECT current_setting('server_version_num')::integer AS number,
        pg_is_in_recovery() AS standby,
        current_setting('transaction_read_only') = 'on' AS read_only,
        current_setting('server_encoding') AS encoding,
+       current_setting('default_transaction_isolation') AS isolation,
+       current_setting('array_nulls') = 'on' AS array_nulls,
        current_setting('fsync') = 'on' AS fsync,
        current_setting('synchronous_commit') AS synchronous_commit,
        current_user::text AS "user",
@@ -58,6 +61,8 @@ class Facts:
     standby: bool = False
     read_only: bool = False
     encoding: str = "UTF8"
+    isolation: str = READ_COMMITTED
+    array_nulls: bool = True
     fsync: bool = True
     synchronous_commit: str = "on"
     user: str = ""
@@ -77,7 +82,10 @@ class Facts:
 
 
 async def read(connection: Connection, schema: str) -> Facts:
-    """Ask the server, in one statement that works on any database."""
+    """Ask the server, in one statement that works on any database.
+
+    For a transaction that is guarded, or looks names up in our schema only.
+    """
     cursor = await connection.execute(_FACTS, (schema,))
     row: Any = await cursor.fetchone()
     names = [column.name for column in cursor.description or ()]
@@ -99,7 +107,12 @@ def check_version(connection: Connection, address: Address) -> None:
 
 def check(facts: Facts, address: Address) -> None:
     """Refuse a server that cannot keep a store, or not as well as the address asks for."""
-    refusal = unwritable(facts, address) or unreadable(facts, address) or forgetful(facts, address)
+    refusal = (
+        unwritable(facts, address)
+        or unreadable(facts, address)
+        or unsuited(facts, address)
+        or forgetful(facts, address)
+    )
     if refusal is not None:
         raise refusal
 
@@ -133,6 +146,38 @@ def unreadable(facts: Facts, address: Address) -> StoreError | None:
         hint="CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and name that one",
         value=facts.encoding,
     )
+
+
+def unsuited(facts: Facts, address: Address) -> StoreError | None:
+    """Say which setting of our sessions makes calls do something else than they should."""
+    if facts.isolation != READ_COMMITTED:
+        setting = f"default_transaction_isolation={facts.isolation}"
+        effect = (
+            "calls would not see what others commit while they wait for them, and jobs could be "
+            "stored or run twice"
+        )
+        remedy = isolation_remedy(facts.user)
+    elif not facts.array_nulls:
+        setting = "array_nulls=off"
+        effect = "what is missing in a list would be stored as the word NULL"
+        remedy = array_nulls_remedy(facts.user)
+    else:
+        return None
+    return StoreUnreachable(
+        f"the sessions of user `{facts.user}` at {address.shown} run with {setting}: {effect}",
+        hint=f"{remedy}; take it out of `options=…` in the url and of PGOPTIONS, if it is there",
+        value=setting,
+    )
+
+
+def isolation_remedy(user: str) -> str:
+    """Say how our sessions get the isolation they need, whatever others have."""
+    return f"ALTER ROLE {quoted(user)} SET default_transaction_isolation = '{READ_COMMITTED}'"
+
+
+def array_nulls_remedy(user: str) -> str:
+    """Say how our sessions read lists as they are meant."""
+    return f"ALTER ROLE {quoted(user)} SET array_nulls = on"
 
 
 def forgetful(facts: Facts, address: Address) -> StoreError | None:

@@ -8,6 +8,7 @@ from functools import cache
 from importlib import resources
 
 _MADE = re.compile(r'^CREATE OR REPLACE (?:FUNCTION|PROCEDURE) "?(\w+)"?', re.MULTILINE)
+_VIEW = re.compile(r"^CREATE (?:OR REPLACE )?VIEW (\w+)", re.MULTILINE)
 # A function in plain SQL is checked when it is made, so what it needs has to be there before.
 _FIRST = ("clock", "turns", "claim")
 # Where a function is too small to afford a search path of its own. A schema's name is checked.
@@ -16,8 +17,9 @@ _SCHEMA = "@schema@"
 TEST_CLOCK = """
 CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
-    SELECT coalesce(nullif(current_setting('lamplighter.now', true), '')::bigint,
-                    floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+    SELECT coalesce(nullif(pg_catalog.current_setting('lamplighter.now', true), '')::bigint,
+                    pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp())
+                                     * 1000::numeric)::bigint)
 $$
 """
 """For tests that move the store's clock: each call says what time it is."""
@@ -52,6 +54,11 @@ def fingerprint() -> int:
 def function_names() -> list[str]:
     """The names of all functions, however they are called; another program's are not among them."""
     return sorted({name for file in _functions() for name in _MADE.findall(file)})
+
+
+def view_names() -> list[str]:
+    """The names of all views, which are made with the functions."""
+    return sorted({name for file in _functions() for name in _VIEW.findall(file)})
 
 
 def _read(folder: str) -> dict[str, str]:

@@ -7,8 +7,9 @@ topic. Who sends tells those who wait in its own process directly, and skips its
 The word for a single job travels with its submission, if none was said in the last 10 ms: whoever
 submitted it then has nothing left to say.
 
-All of it is a hint. Behind a pooler that lends connections for single transactions nothing is
-ever heard; that is found out, and then a wait is only a wait.
+All of it is a hint. Where the server can keep no more news, because somebody who listens does not
+hear, nothing is said for a minute. Behind a pooler that lends connections for single transactions
+nothing is ever heard; that is found out, and then a wait is only a wait.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from contextvars import ContextVar
 from hashlib import blake2b
 
 from lamplighter import runtime
+from lamplighter.engines.postgres import faults
 from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.ear import Ear
 from lamplighter.engines.postgres.pool import Pools
@@ -29,13 +31,16 @@ _SEND_SECONDS = 2.0
 _CLOSE_SECONDS = 1.0
 _MOST_TOPICS = 100
 _FRESH_SECONDS = 0.05
+_MUTE_SECONDS = 60.0
 EVERYTHING = "*"
 """Stands for all topics where naming them would take too long."""
 
 _SEND = (
-    "SELECT set_config('synchronous_commit', 'off', true), "
-    "pg_notify(%s, news) FROM unnest(%s::text[]) AS news"
+    "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), "
+    "pg_catalog.pg_notify(%s, news) FROM pg_catalog.unnest(%s::pg_catalog.text[]) AS news"
 )
+_USAGE = "SELECT pg_catalog.pg_notification_queue_usage()"
+_FULL = 0.9
 
 
 _said: ContextVar[tuple[str, float] | None] = ContextVar("said", default=None)
@@ -53,6 +58,8 @@ class PostgresWakeup:
         self._ears: dict[asyncio.AbstractEventLoop, Ear] = {}
         self._pending: set[str] = set()
         self._sender: asyncio.Task[None] | None = None
+        self._muted_until: float | None = None
+        """None: there is room for news, as far as is known."""
         self._closed = False
 
     async def notify(self, topic: str) -> None:
@@ -61,7 +68,7 @@ class PostgresWakeup:
             return
         news = hash_of(topic)
         self._tell(news)
-        if not self._address.listen or self._was_said(news):
+        if not self._address.listen or self._muted() or self._was_said(news):
             return
         self._pending.add(news)
         if self._sender is None or self._sender.done():
@@ -71,7 +78,8 @@ class PostgresWakeup:
         """Give what a submission may say itself: nothing within 10 ms of the last word."""
         _said.set(None)
         busy = self._sender is not None and not self._sender.done()
-        if self._closed or busy or not self._address.listen:
+        full = self._muted_until is not None
+        if self._closed or busy or full or not self._address.listen:
             return None
         self._sender = runtime.spawn(self._rest(), name="postgres-notify")
         return self._channel, f"{self._origin}:{hash_of(topic)}"
@@ -79,6 +87,13 @@ class PostgresWakeup:
     def said(self, topic: str) -> None:
         """Note that the word has been said, so that the same task need not say it again."""
         _said.set((hash_of(topic), runtime.monotonic()))
+
+    def mute(self) -> None:
+        """Say nothing for a while: the server can keep no more news, and each try is an error."""
+        self._muted_until = runtime.monotonic() + _MUTE_SECONDS
+
+    def _muted(self) -> bool:
+        return self._muted_until is not None and runtime.monotonic() < self._muted_until
 
     def _was_said(self, news: str) -> bool:
         said = _said.get()
@@ -144,10 +159,24 @@ class PostgresWakeup:
         """Send; False where that could not be done."""
         payloads = [f"{self._origin}:{one}" for one in news]
         try:
+            if self._muted_until is not None and not await self._has_room():
+                self.mute()
+                return False
             await self._pools.rows(_SEND, (self._channel, payloads), patience=_SEND_SECONDS)
-        except StoreError:
+        except StoreError as error:
+            if faults.full_of_news(error):
+                self.mute()
             return False  # whoever waits looks by itself a little later
+        self._muted_until = None
         return True
+
+    async def _has_room(self) -> bool:
+        """Ask whether the server can keep news again.
+
+        The question itself makes room: a full queue is not swept by those who fail to add to it.
+        """
+        ((usage,),) = await self._pools.rows(_USAGE, patience=_SEND_SECONDS)
+        return usage < _FULL
 
 
 def channel_of(schema: str) -> str:

@@ -134,6 +134,8 @@ class Facts:
     """Something between us and the server lends connections for single transactions."""
     between: bool = False
     """Something stands between us and the server."""
+    news: float = 0.0
+    """How full the server's queue of notifications is: 1 is full."""
     heard: bool | None = None
     """Whether a wake-up arrived; None where none is wanted."""
 

@@ -1,6 +1,7 @@
 -- facts: all that the check-up wants to know, in one statement that works on any database from
 -- version 14 on, for any user, with a store in it or without. Reads catalogues and statistics only.
 -- What this user is not allowed to see comes back as NULL; `sees_all` says whether that can be.
+-- For a transaction that looks names up in pg_catalog only.
 --
 -- in   schema       the schema of the store
 -- out  one document; `facts.py` names its parts
@@ -17,7 +18,8 @@ WITH given AS (
         'autovacuum_multixact_freeze_max_age', 'max_connections',
         'superuser_reserved_connections', 'reserved_connections', 'jit', 'jit_above_cost',
         'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout',
-        'transaction_timeout', 'idle_session_timeout')
+        'transaction_timeout', 'idle_session_timeout', 'default_transaction_isolation',
+        'array_nulls')
 ), override AS (
     -- What a role or a database sets for sessions of its own, beside ours.
     SELECT coalesce(jsonb_agg(jsonb_build_object(
@@ -102,6 +104,7 @@ SELECT jsonb_build_object(
     'overrides', override.all,
     'standbys', standby.all,
     'holders', holder.all,
+    'news', pg_notification_queue_usage(),
     'connections', (SELECT sum(numbackends) FROM pg_stat_database),
     'xid_age', (SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_database()),
     'multixact_age', (SELECT mxid_age(datminmxid) FROM pg_database

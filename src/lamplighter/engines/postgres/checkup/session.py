@@ -9,6 +9,7 @@ from lamplighter.port.checkup import Finding, note, ok, problem, warning
 _SHORT_MS = 10_000
 _LITTLE_COST = 1_000.0
 _CROWDED = 0.9
+_MANY_NEWS = 0.5
 
 
 def version(facts: Facts) -> Finding:
@@ -43,13 +44,44 @@ def writable(facts: Facts) -> Finding:
         )
     found = facts.settings.get("default_transaction_read_only")
     if facts.host.read_only or (found is not None and found.value == "on"):
-        where = found.source if found is not None else "unknown"
+        where = _source(facts, "default_transaction_read_only")
         return problem(
             "writable",
             f"default_transaction_read_only is on (set by: {where}): our sessions only read",
             "reset it where it was set: ALTER DATABASE, ALTER ROLE or postgresql.conf",
         )
     return ok("writable", "this server is a primary and takes writes")
+
+
+def isolation(facts: Facts) -> Finding:
+    """A call sees what others have committed while it waited for them."""
+    name = "default_transaction_isolation"
+    found = facts.host.isolation
+    if found == server.READ_COMMITTED:
+        return ok("isolation", found)
+    return problem(
+        "isolation",
+        f"{name} is {found} (set by: {_source(facts, name)}): jobs could be stored or run twice, "
+        "so that the store is not opened",
+        server.isolation_remedy(facts.user),
+    )
+
+
+def array_nulls(facts: Facts) -> Finding:
+    """Lists are read as they are meant."""
+    if facts.host.array_nulls:
+        return ok("array_nulls", "on")
+    return problem(
+        "array_nulls",
+        f"off (set by: {_source(facts, 'array_nulls')}): what is missing in a list would be stored "
+        "as the word NULL, so that the store is not opened",
+        server.array_nulls_remedy(facts.user),
+    )
+
+
+def _source(facts: Facts, name: str) -> str:
+    found = facts.settings.get(name)
+    return "unknown" if found is None else found.source
 
 
 def connections(facts: Facts) -> Finding:
@@ -74,12 +106,15 @@ def timeouts(facts: Facts) -> Finding:
     ]
     if short:
         name, value = short[0]
-        source = facts.settings[name].source
+        effect = (
+            "a call that waits longer for another one has to begin again"
+            if name == "lock_timeout"
+            else "a call that takes longer under load is cut off and fails with store-busy"
+        )
         return warning(
             "timeouts",
-            f"{name} is {value} ms (set by: {source}): a call that takes longer under load is cut "
-            "off and repeated",
-            f"give our role more: ALTER ROLE {facts.user} SET {name} = '60s'",
+            f"{name} is {value} ms (set by: {_source(facts, name)}): {effect}",
+            f"give our role more: ALTER ROLE {server.quoted(facts.user)} SET {name} = '60s'",
         )
     if facts.number("idle_session_timeout"):
         return note(
@@ -138,6 +173,15 @@ def wakeups(facts: Facts) -> Finding:
     """Workers are told of new jobs."""
     if facts.heard is None:
         return note("wake-ups", "off (listen=off in the url): workers find new jobs by polling")
+    if facts.news > _MANY_NEWS:
+        return warning(
+            "wake-ups",
+            f"the server's queue of notifications is {100 * facts.news:.0f} % full: somebody, in "
+            "any database, has said LISTEN and keeps a transaction open; when it is full, workers "
+            "find new jobs by polling",
+            "end sessions that are `idle in transaction` (pg_stat_activity); "
+            "idle_in_transaction_session_timeout guards against them",
+        )
     if facts.heard:
         return ok("wake-ups", "NOTIFY arrives: workers are told of new jobs at once")
     return warning(
@@ -151,6 +195,8 @@ CHECKS = (
     version,
     encoding,
     writable,
+    isolation,
+    array_nulls,
     connections,
     timeouts,
     jit,

@@ -8,36 +8,33 @@
 -- of several is meant, keep each scan where it belongs, whatever the statistics say. A plan that
 -- cannot do without what is switched off counts as very dear, and would be compiled: `jit` is off.
 
--- A view whose columns change cannot be replaced, so they are made anew, with what reads them.
-DROP VIEW IF EXISTS seen_job, any_job, live_job, done_job, dead_job CASCADE;
-
 -- live_job, done_job, dead_job: the three homes of a job, in the same columns.
-CREATE VIEW live_job AS
+CREATE OR REPLACE VIEW live_job AS
 SELECT seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, schedule,
        generation, lease, attempt, crashes, losses, suspect, hold, cancel, nonce, worker, handout,
        claimed, expires, NULL::bigint AS finished, NULL::text AS reason, NULL::bytea AS result,
        NULL::text AS result_note, error, fingerprint
 FROM job;
 
-CREATE VIEW done_job AS
+CREATE OR REPLACE VIEW done_job AS
 SELECT seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, schedule,
        generation, lease, attempt, crashes, losses, suspect, NULL::text AS hold, cancel, nonce,
        worker, handout, claimed, NULL::bigint AS expires, finished, reason, result, result_note,
        error, fingerprint
 FROM done;
 
-CREATE VIEW dead_job AS
+CREATE OR REPLACE VIEW dead_job AS
 SELECT seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, schedule,
        generation, lease, attempt, crashes, losses, suspect, NULL::text AS hold, cancel, nonce,
        worker, handout, claimed, NULL::bigint AS expires, finished, reason, result, result_note,
        error, fingerprint
 FROM dead;
 
-CREATE VIEW any_job AS
+CREATE OR REPLACE VIEW any_job AS
 SELECT * FROM live_job UNION ALL SELECT * FROM done_job UNION ALL SELECT * FROM dead_job;
 
 -- seen_job: jobs as `records.py` reads them, and behind that what the reads need themselves.
-CREATE VIEW seen_job AS
+CREATE OR REPLACE VIEW seen_job AS
 SELECT any_job.id, lane.type, any_job.args, lane.queue, lane.level, any_job.tenant, any_job.due,
        any_job.created, any_job.delivery, any_job.extras, any_job.attempt, any_job.crashes,
        any_job.losses, any_job.suspect, any_job.generation, any_job.cost, any_job.schedule,

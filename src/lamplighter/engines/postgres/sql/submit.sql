@@ -119,35 +119,45 @@ DECLARE
     lane_ integer;
     seq_ bigint;
 BEGIN
-    SELECT lane.id INTO lane_
+    INSERT INTO @schema@.job (seq, id, lane, tenant, state, due, created, args, extras, delivery,
+                              cost, size, schedule, hold)
+    SELECT pg_catalog.nextval('@schema@.job_seq'::pg_catalog.regclass), id_, lane.id, tenant_,
+           'waiting', due_, now_, args_, extras_, delivery_, cost_, pg_catalog.length(args_),
+           schedule_, CASE WHEN mark_ IS NOT NULL THEN @schema@.mark_at(mark_, now_) END
     FROM @schema@.lane
     WHERE lane.queue = queue_
       AND lane.level = level_
       AND lane.type = type_
-      AND lane.requirement = requirement_;
-    IF lane_ IS NULL THEN
-        lane_ := (@schema@.lanes_of(ARRAY[queue_], ARRAY[level_::smallint], ARRAY[type_],
-                                    ARRAY[requirement_]))[1];
-    END IF;
-    INSERT INTO @schema@.job (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
-                     size, schedule, hold)
-    VALUES (pg_catalog.nextval('@schema@.job_seq'::pg_catalog.regclass), id_, lane_, tenant_, 'waiting', due_, now_, args_, extras_,
-            delivery_, cost_, pg_catalog.length(args_), schedule_,
-            CASE WHEN mark_ IS NOT NULL THEN @schema@.mark_at(mark_, now_) END)
+      AND lane.requirement = requirement_
     ON CONFLICT (id) DO NOTHING
-    RETURNING job.seq INTO seq_;
+    RETURNING job.seq, job.lane INTO seq_, lane_;
     IF seq_ IS NULL THEN
-        RETURN false;
+        -- It was there, or its lane was not.
+        IF EXISTS (SELECT FROM @schema@.job WHERE job.id = id_)
+           OR EXISTS (SELECT FROM @schema@.dead WHERE dead.id = id_)
+           OR EXISTS (SELECT FROM @schema@.done WHERE done.id = id_) THEN
+            RETURN false;
+        END IF;
+        PERFORM @schema@.lanes_of(ARRAY[queue_], ARRAY[level_::smallint], ARRAY[type_],
+                                  ARRAY[requirement_]);
+        RETURN @schema@.submit_one(
+            queue_, level_, type_, requirement_, id_, tenant_, args_, delay_, instant_, extras_,
+            delivery_, cost_, schedule_, mark_);
     END IF;
     -- Only now: a job that has just ended has left `job`, and is surely to be seen where it went.
-    IF EXISTS (SELECT FROM @schema@.dead WHERE dead.id = id_
-               UNION ALL
-               SELECT FROM @schema@.done WHERE done.id = id_) THEN
+    IF mark_ IS NULL THEN
+        INSERT INTO @schema@.arrival (lane, tenant, due, seq)
+        SELECT lane_, tenant_, due_, seq_
+        WHERE NOT EXISTS (SELECT FROM @schema@.dead WHERE dead.id = id_)
+          AND NOT EXISTS (SELECT FROM @schema@.done WHERE done.id = id_);
+    ELSE
+        PERFORM
+        WHERE NOT EXISTS (SELECT FROM @schema@.dead WHERE dead.id = id_)
+          AND NOT EXISTS (SELECT FROM @schema@.done WHERE done.id = id_);
+    END IF;
+    IF NOT FOUND THEN
         DELETE FROM @schema@.job WHERE job.id = id_;
         RETURN false;
-    END IF;
-    IF mark_ IS NULL THEN
-        INSERT INTO @schema@.arrival (lane, tenant, due, seq) VALUES (lane_, tenant_, due_, seq_);
     END IF;
     RETURN true;
 END
@@ -167,8 +177,10 @@ BEGIN
         queue_, level_, type_, requirement_, id_, tenant_, args_, delay_, instant_, extras_, delivery_,
         cost_, schedule_, mark_);
     COMMIT;
-    PERFORM pg_catalog.set_config('synchronous_commit', 'off', true),
-            pg_catalog.pg_notify(channel_, word_);
+    IF created_ THEN
+        PERFORM pg_catalog.set_config('synchronous_commit', 'off', true),
+                pg_catalog.pg_notify(channel_, word_);
+    END IF;
 END
 $$;
 

@@ -16,7 +16,12 @@ from lamplighter.engines.postgres import faults, installer, server, statements
 from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.checkup import durability, facts, session, store, upkeep
 from lamplighter.engines.postgres.checkup.facts import Facts
-from lamplighter.engines.postgres.connection import Connection, connect, connect_patiently
+from lamplighter.engines.postgres.connection import (
+    Connection,
+    connect,
+    connect_patiently,
+    guarded,
+)
 from lamplighter.model.errors import StoreError, StoreReadOnly
 from lamplighter.port.checkup import Checkup, Finding
 
@@ -63,11 +68,12 @@ async def _reach(address: Address, seconds: float) -> Connection:
 
 
 async def _read(connection: Connection, address: Address, lease_ms: int) -> Facts:
-    host = await server.read(connection, address.schema)
-    known = await facts.read(connection, address.schema)
-    skew, doubt = await _skew(connection)
+    async with guarded(connection):
+        host = await server.read(connection, address.schema)
+        known = await facts.read(connection, address.schema)
+        skew, doubt = await _skew(connection)
+        state, refusal = await _state(connection, address, host)
     between, pooled = await _poolers(connection, address)
-    state, refusal = await _state(connection, address, host)
     return Facts(
         **known,
         shown=address.shown,
@@ -93,7 +99,8 @@ async def _state(
 ) -> tuple[installer.State, tuple[str, str] | None]:
     """Give what the schema holds, or why the store would not be opened."""
     try:
-        return await installer.known(connection, address, host, migrate=False), None
+        async with connection.transaction():
+            return await installer.known(connection, address, host, migrate=False), None
     except StoreError as error:
         return installer.State(0), (error.cause, error.hint)
     except Error as error:
@@ -139,7 +146,7 @@ async def _poolers(connection: Connection, address: Address) -> tuple[bool, bool
 
 
 async def _session(connection: Connection) -> int:
-    cursor = await connection.execute("SELECT pg_backend_pid()")
+    cursor = await connection.execute("SELECT pg_catalog.pg_backend_pid()")
     row: Any = await cursor.fetchone()
     return row[0]
 
@@ -155,7 +162,7 @@ async def _hears(connection: Connection, address: Address, host: server.Facts) -
         await connection.execute(sql.SQL("LISTEN {}").format(name))
         speaker = await connect(address)
         try:
-            await speaker.execute("SELECT pg_notify(%s, %s)", (channel, word))
+            await speaker.execute("SELECT pg_catalog.pg_notify(%s, %s)", (channel, word))
         finally:
             speaker.let_go()
         arrived = False

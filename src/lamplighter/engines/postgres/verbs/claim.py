@@ -15,12 +15,13 @@ from lamplighter.port.values import Claimed, ClaimRequest
 
 _AT_LEAST_ONCE = Delivery.AT_LEAST_ONCE
 _HANDOUT = itemgetter(18)
+_PARAMETERS = "%s, %s, %s, %s, %s, %s, %s::integer, %s::bigint, %s::bigint"
 
 
 async def claim(call: Call, request: ClaimRequest) -> Claimed:
     """Ask for jobs; the first row says when to come again and names the lanes of the others."""
     first, *rows = await call.rows(
-        f"SELECT * FROM {call.function('claim')}(%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        f"SELECT * FROM {call.function('claim')}({_PARAMETERS})",
         (
             request.nonce,
             request.worker,

@@ -31,6 +31,7 @@ from lamplighter.port.values import (
 SCAN_LIMIT = 10_000
 _TENANT_LIMIT = 1_000
 _BEFORE_ALL = (-1, -1)
+_PAGE = "%s::integer, %s::integer"
 
 # Columns of the view `seen_job` behind those that `records` reads, and of the statements here.
 FINISHED = 26
@@ -58,12 +59,12 @@ async def jobs(call: Call, which: JobFilter, limit: int, cursor: str | None) -> 
     if statuses == frozenset({"dead"}):
         keys, order = (FINISHED, SEQ), "seen.finished DESC, seen.seq DESC"
         given = (*place_of(cursor, 2), SCAN_LIMIT, limit, *filters.parameters(which))
-        search = f"{call.function('find_dead')}({_places(given)})"
+        search = f"{call.function('find_dead')}(%s, %s, {_PAGE}, {filters.PLACES})"
     else:
         keys, order = (SEQ,), "seen.seq DESC"
         asked = (list(statuses) or None, *filters.parameters(which))
         given = (*place_of(cursor, 1), SCAN_LIMIT, limit, *asked)
-        search = f"{call.function('find_jobs')}(clock.now, {_places(given)})"
+        search = f"{call.function('find_jobs')}(clock.now, %s, {_PAGE}, %s, {filters.PLACES})"
     rows = await call.rows(
         f"SELECT seen.*, clock.now, found.more FROM {clock(call)} "
         f"CROSS JOIN LATERAL {search} AS found "
@@ -82,10 +83,6 @@ async def jobs(call: Call, which: JobFilter, limit: int, cursor: str | None) -> 
 def clock(call: Call) -> str:
     """Give the part of a statement that reads the clock, once."""
     return f"(SELECT {call.function('now_ms')}() AS now) AS clock"
-
-
-def _places(parameters: Sequence[object]) -> str:
-    return ", ".join(["%s"] * len(parameters))
 
 
 async def counts(call: Call) -> dict[str, int]:
@@ -151,7 +148,8 @@ async def tenants(call: Call) -> list[TenantInfo]:
 async def types(call: Call) -> list[TypeRow]:
     """List published types."""
     rows = await call.rows(
-        f"SELECT * FROM {call.function('read_types')}({call.function('now_ms')}() - %s)",
+        f"SELECT * FROM {call.function('read_types')}("
+        f"{call.function('now_ms')}() OPERATOR(pg_catalog.-) %s::bigint)",
         (DEAD_MS,),
     )
     return [
@@ -209,7 +207,7 @@ async def logs(
     if tenant is not None and texts.clean(tenant) != tenant:
         return []
     rows = await call.rows(
-        f"SELECT * FROM {call.function('read_logs')}(%s, %s, %s, %s, %s)",
+        f"SELECT * FROM {call.function('read_logs')}(%s, %s, %s::bigint, %s::bigint, %s::integer)",
         (ids.uuid(job_id), tenant, *(after or _BEFORE_ALL), limit),
     )
     return [LogPiece(lease, Piece(number, data)) for lease, number, data in rows]
@@ -222,7 +220,7 @@ async def dead_groups(call: Call, which: JobFilter) -> list[DeadGroup]:
         return []
     parameters = (SCAN_LIMIT, *filters.parameters(which))
     rows = await call.rows(
-        f"SELECT * FROM {call.function('read_dead_groups')}({_places(parameters)})", parameters
+        f"SELECT * FROM {call.function('read_dead_groups')}(%s, {filters.PLACES})", parameters
     )
     found = [
         DeadGroup(

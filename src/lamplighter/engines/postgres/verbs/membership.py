@@ -8,12 +8,14 @@ from lamplighter.engines.postgres.call import Call
 from lamplighter.port import texts
 from lamplighter.port.values import Beat, NewWorker
 
+_JOIN = "%s, %s, %s::integer, %s, %s::integer, %s, %s, %s, %s, %s"
+
 
 async def join(call: Call, worker: NewWorker) -> Beat:
     """Enter a worker and publish its types."""
     types = worker.types
     ((version,),) = await call.rows(
-        f"SELECT {call.function('join')}(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        f"SELECT {call.function('join')}({_JOIN})",
         (
             worker.id,
             texts.clean(worker.host),
@@ -33,7 +35,7 @@ async def join(call: Call, worker: NewWorker) -> Beat:
 async def beat(call: Call, worker: str, running: int) -> Beat:
     """Note a sign of life."""
     ((known, version),) = await call.rows(
-        f"SELECT * FROM {call.function('beat')}(%s, %s)", (worker, running), urgent=True
+        f"SELECT * FROM {call.function('beat')}(%s, %s::integer)", (worker, running), urgent=True
     )
     return Beat(known=known, settings_version=version)
 
@@ -46,6 +48,6 @@ async def leave(call: Call, worker: str) -> None:
 async def lead(call: Call, role: str, holder: str, term_ms: int) -> bool:
     """Take or keep a role."""
     ((held,),) = await call.rows(
-        f"SELECT {call.function('lead')}(%s, %s, %s)", (role, holder, term_ms)
+        f"SELECT {call.function('lead')}(%s, %s, %s::bigint)", (role, holder, term_ms)
     )
     return held

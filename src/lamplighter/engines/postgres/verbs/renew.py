@@ -13,7 +13,7 @@ async def renew(call: Call, leases: Sequence[Renewal], lease_ms: int) -> list[Re
     """Extend what still runs under its fence."""
     given = list(dict.fromkeys(leases))
     rows = await call.rows(
-        f"SELECT n, cancelling FROM {call.function('renew')}(%s, %s, %s, %s)",
+        f"SELECT n, cancelling FROM {call.function('renew')}(%s, %s, %s, %s::bigint)",
         (
             ids.uuids([lease.id for lease in given]),
             arrays.numbers([lease.fence.lease for lease in given]),

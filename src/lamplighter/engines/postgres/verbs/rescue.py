@@ -10,7 +10,7 @@ from lamplighter.port.values import Expired
 
 async def rescue(call: Call, limit: int) -> list[Expired]:
     """Read expired claims, longest overdue first; leases that the clock stretched are cut."""
-    rows = await call.rows(f"SELECT * FROM {call.function('rescue')}(%s)", (limit,))
+    rows = await call.rows(f"SELECT * FROM {call.function('rescue')}(%s::integer)", (limit,))
     return [Expired(records.claim_of(row), row[21]) for row in rows]
 
 

@@ -11,7 +11,7 @@ from lamplighter.port.values import QueueSettings, TenantSettings, TypeSettings
 async def put_queue(call: Call, name: str, settings: QueueSettings, by: str, reason: str) -> None:
     """Set a queue's longest wait or hold."""
     await call.rows(
-        f"SELECT {call.function('put_queue')}(%s, %s, %s, %s)",
+        f"SELECT {call.function('put_queue')}(%s, %s::bigint, %s, %s)",
         (name, settings.max_wait_ms, settings.held, records.mark_to_text(by, reason)),
     )
 
@@ -21,7 +21,7 @@ async def put_tenant(call: Call, name: str, settings: TenantSettings, by: str, r
     if settings.weight is not None:
         stride.check_weight(settings.weight)
     await call.rows(
-        f"SELECT {call.function('put_tenant')}(%s, %s, %s, %s)",
+        f"SELECT {call.function('put_tenant')}(%s, %s::integer, %s, %s)",
         (name, settings.weight, settings.held, records.mark_to_text(by, reason)),
     )
 

@@ -95,11 +95,12 @@ async def _store_and_tell(
     except StoreError as error:
         if not faults.full_of_news(error):
             raise
-        # The job was committed before the word, or has itself been too much: then it is again.
+        # The job was committed before the word; what came of it did not arrive.
         herald.mute()
         await _store(call, values)
         return True
-    herald.said(topic)
+    if created:
+        herald.said(topic)
     return created
 
 

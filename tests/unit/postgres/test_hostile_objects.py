@@ -1,0 +1,182 @@
+"""Somebody who may create things in `public` cannot get us to run them."""
+
+import asyncio
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.model.job import NewJob
+from lamplighter.port.conformance.builders import completed, failed, key, new_job, recording
+from lamplighter.port.values import (
+    ClaimRequest,
+    JobFilter,
+    NewWorker,
+    QueueSettings,
+    Renewal,
+    Retention,
+    TenantSettings,
+    TypeSettings,
+)
+from tests.servers.stores import with_parts
+
+DATABASE = "with_a_stranger"
+STRANGER, OWNER, RUNNER = "stranger_in_public", "owner_beside_stranger", "runner_beside_stranger"
+BY = {"by": "ada", "reason": "test"}
+
+# Each fits a call of ours better than PostgreSQL's own, as long as that is written without care.
+TRAPS = {
+    "has_database_privilege": ("(name, text)", "boolean", "true"),
+    "unnest": ("(text[])", "SETOF text", None),
+    "nextval": ("(text)", "bigint", "1"),
+    "jsonb_build_object": ("(text, bigint)", "jsonb", "'{}'"),
+    "times": ("(numeric, integer)", "numeric", "$1"),
+    "same": ("(oid, regnamespace)", "boolean", "true"),
+}
+OPERATORS = (
+    "CREATE OPERATOR public.* (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = public.times)",
+    "CREATE OPERATOR public.= (LEFTARG = oid, RIGHTARG = regnamespace, FUNCTION = public.same)",
+)
+CARELESS = (
+    "SELECT has_database_privilege(current_database(), 'CREATE')",
+    "SELECT * FROM unnest('{a}'::text[])",
+    "SELECT nextval('anything'::text)",
+    "SELECT jsonb_build_object('at', 1::bigint)",
+    "SELECT extract(epoch FROM now()) * 1000",
+    "SELECT 1::oid = 'public'::regnamespace",
+)
+
+
+@pytest.fixture
+def store(url: str, admin: psycopg.Connection) -> Iterator[str]:
+    """A store in a database where a stranger may create what he likes, and has set traps."""
+    admin.execute(f"CREATE DATABASE {DATABASE}")
+    place = with_parts(url, DATABASE)
+    inside = place.partition("?")[0]
+    with psycopg.connect(inside, autocommit=True) as made:
+        for role in (STRANGER, OWNER, RUNNER):
+            made.execute(f"CREATE ROLE {role} LOGIN")
+        made.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
+        made.execute(f"CREATE SCHEMA mine AUTHORIZATION {OWNER}")
+    with psycopg.connect(inside.replace("postgres@", f"{STRANGER}@"), autocommit=True) as stranger:
+        set_traps(stranger)
+    yield with_parts(place, schema="mine")
+    admin.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+    for role in (STRANGER, OWNER, RUNNER):
+        admin.execute(f"DROP ROLE {role}")
+
+
+def set_traps(stranger: psycopg.Connection) -> None:
+    for name, (parameters, gives, answer) in TRAPS.items():
+        # What a sequence counts is not taken back with a transaction.
+        stranger.execute(f"CREATE SEQUENCE public.calls_of_{name}")
+        stranger.execute(f"GRANT ALL ON SEQUENCE public.calls_of_{name} TO PUBLIC")
+        end = "RETURN NEXT 'x'" if answer is None else f"RETURN {answer}"
+        stranger.execute(
+            f"CREATE FUNCTION public.{name}{parameters} RETURNS {gives} LANGUAGE plpgsql AS $$ "
+            f"BEGIN PERFORM pg_catalog.nextval('public.calls_of_{name}'::regclass); {end}; END $$"
+        )
+    for operator in OPERATORS:
+        stranger.execute(operator)
+
+
+def caught(store: str) -> list[str]:
+    with psycopg.connect(store.partition("?")[0], autocommit=True) as admin:
+        return [
+            name
+            for name in TRAPS
+            if admin.execute(f"SELECT is_called FROM public.calls_of_{name}").fetchone() == (True,)
+        ]
+
+
+def as_user(store: str, user: str) -> str:
+    return store.replace("postgres@", f"{user}@")
+
+
+async def test_careless_statements_fall_into_each_of_the_traps(store: str):
+    with psycopg.connect(as_user(store, RUNNER).partition("?")[0], autocommit=True) as careless:
+        for statement in CARELESS:
+            careless.execute(statement)
+
+    assert caught(store) == list(TRAPS)
+
+
+async def test_no_call_runs_what_a_stranger_has_put_into_public(store: str):
+    owner, root = PostgresEngine(as_user(store, OWNER)), PostgresEngine(store)
+    await owner.migrate()
+    await owner.grant(run=[RUNNER])
+    running = PostgresEngine(as_user(store, RUNNER))
+    await running.open()
+    await do_everything(running)
+    await running.close()
+    await running.check_up()
+
+    with psycopg.connect(store.partition("?")[0], autocommit=True) as admin:
+        admin.execute("UPDATE mine.meta SET value = 1 WHERE name = 'functions'")
+    await root.migrate()
+    await root.check_up()
+    await root.grant(run=[RUNNER])
+
+    assert caught(store) == []
+
+
+async def do_everything(engine: PostgresEngine) -> None:
+    """Call every verb at least once, on jobs in every state."""
+    jobs, ids = engine.jobs, [job.id for job in await work(engine)]
+    for verb in (jobs.hold, jobs.unhold, jobs.retry, jobs.cancel, jobs.replay, jobs.purge):
+        await verb(ids, **BY)
+    await jobs.rescue(10)
+    await jobs.claims_of("w")
+    await jobs.prune(Retention(), 10)
+    worker = NewWorker(id="w", host="h", pid=1, queues=("default",), slots=1)
+    await engine.membership.join(worker)
+    await engine.membership.beat("w", 1)
+    await engine.membership.lead("prune", "w", 1000)
+    await engine.settings.put_queue("default", QueueSettings(held=True, max_wait_ms=5), **BY)
+    await engine.settings.put_tenant("default", TenantSettings(held=True, weight=2), **BY)
+    await engine.settings.put_type("work", TypeSettings(held=True), **BY)
+    await look(engine, ids)
+    await engine.membership.leave("w")
+    await engine.wakeup.wait(["a topic"], 0.05)  # opens an ear
+    await engine.wakeup.notify("a topic")
+
+
+async def work(engine: PostgresEngine) -> list[NewJob]:
+    """Submit one by one and many, claim, renew, record, and settle some; gives all."""
+    jobs = engine.jobs
+    given = [new_job(), new_job(held=True), new_job(key=key()), new_job(delay_ms=5), new_job()]
+    for job in given[:3]:
+        await jobs.submit([job])
+        await asyncio.sleep(0.02)  # the word of each goes with it
+    await jobs.submit(given[2:])
+    asked = ClaimRequest(
+        nonce="0" * 16,
+        worker="w",
+        queues=(("default", 5),),
+        types=("work",),
+        limit=3,
+        lease_ms=30_000,
+    )
+    claims = (await jobs.claim(asked)).claims
+    await jobs.renew([Renewal(one.job.id, one.fence) for one in claims], 1000)
+    await jobs.record([recording(claims[0])])
+    await jobs.settle([completed(claims[0]), failed(claims[1])])
+    return given
+
+
+async def look(engine: PostgresEngine, ids: list[str]) -> None:
+    inspector = engine.inspector
+    for job_id in ids:
+        await inspector.job(job_id)
+        await inspector.explain(job_id)
+        await inspector.attempts(job_id)
+        await inspector.logs(job_id)
+    await inspector.jobs(JobFilter(tag="x"), limit=5)
+    await inspector.jobs(JobFilter(statuses=("dead",)), limit=5)
+    await inspector.dead_groups(JobFilter())
+    await inspector.counts()
+    await inspector.queues()
+    await inspector.tenants()
+    await inspector.types()
+    await inspector.workers()
