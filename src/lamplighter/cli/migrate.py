@@ -48,9 +48,4 @@ def migrate(run: tuple[str, ...], read: tuple[str, ...], url: str | None, *, as_
 async def _migrate(url: str | None, run: tuple[str, ...], read: tuple[str, ...]) -> tuple[int, int]:
     settings = config.load(url=url)
     engine = connect(settings.url, deadline=settings.store_deadline)
-    if not engine.capabilities.roles:
-        await engine.grant(run=run, read=read)  # refused before a store is made
-    versions = await engine.migrate()
-    if engine.capabilities.roles and (run or read):
-        await engine.grant(run=run, read=read)
-    return versions
+    return await engine.migrate(run=run, read=read)

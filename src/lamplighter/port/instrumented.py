@@ -69,8 +69,10 @@ class Instrumented:
     async def close(self) -> None:
         await self._engine.close()
 
-    async def migrate(self) -> tuple[int, int]:
-        return await self._engine.migrate()
+    async def migrate(
+        self, *, run: Sequence[str] = (), read: Sequence[str] = ()
+    ) -> tuple[int, int]:
+        return await self._engine.migrate(run=run, read=read)
 
     async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:
         await self._engine.grant(run=run, read=read)

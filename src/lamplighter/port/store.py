@@ -374,8 +374,13 @@ class Engine(Protocol):
         """Finish what is being written and let go of everything. Closing twice is closing once."""
         ...
 
-    async def migrate(self) -> tuple[int, int]:
-        """Bring the store to this version; gives the version before and after."""
+    async def migrate(
+        self, *, run: Sequence[str] = (), read: Sequence[str] = ()
+    ) -> tuple[int, int]:
+        """Bring the store to this version, and `grant`; gives the version before and after.
+
+        Both happen or neither: where `grant` would refuse, no store is made or changed.
+        """
         ...
 
     async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:

@@ -118,3 +118,27 @@ def _everything_said(url: str) -> str:
         return repr(parse(url))
     except InvalidUrl as error:
         return f"{error} {error.value!r} {error.__context__!r}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:pass@secret@db.example/work",
+        "postgresql://ada:p@secret@one:5432,two:5433/work",
+    ],
+)
+def test_the_rest_of_a_password_is_not_taken_for_a_host(url: str):
+    with pytest.raises(InvalidUrl, match="an @ too many") as refused:
+        parse(url)
+    assert "secret" not in str(refused.value)
+    assert "%40" in refused.value.hint
+
+
+def test_a_socket_may_have_a_name_with_an_at_sign():
+    assert parse("postgresql:///work?host=@lamps").parameters["host"] == "@lamps"
+    assert parse("postgresql:///work?host=/run/a@b").parameters["host"] == "/run/a@b"
+
+
+def test_a_port_that_no_machine_has_is_refused():
+    with pytest.raises(InvalidUrl, match="above 65535"):
+        parse("postgresql://ada@db.example:99999/work")

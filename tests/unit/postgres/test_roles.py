@@ -294,6 +294,39 @@ async def test_a_user_who_does_not_exist_is_refused(users: Users):
         await PostgresEngine(users.url(users.owner)).grant(run=["nobody_at_all"])
 
 
+async def test_no_store_is_made_when_a_user_does_not_exist(users: Users, admin: psycopg.Connection):
+    with pytest.raises(InvalidOption, match="`Nobody at all`") as refused:
+        await PostgresEngine(users.url(users.owner)).migrate(
+            run=[users.run], read=["Nobody at all"]
+        )
+
+    # As it has to be typed: without the quotes it would be another user.
+    assert 'CREATE ROLE "Nobody at all"' in refused.value.hint
+    row = admin.execute(
+        "SELECT count(*) FROM pg_class WHERE relnamespace = %s::regnamespace", (users.schema,)
+    ).fetchone()
+    assert row == (0,)
+
+
+async def test_a_store_is_made_and_rights_are_given_in_one_step(users: Users):
+    owner = PostgresEngine(users.url(users.owner))
+
+    assert await owner.migrate(run=[users.run]) == (0, NEWEST)
+    assert await owner.migrate(read=[users.read]) == (NEWEST, NEWEST)
+
+    for user in (users.run, users.read):
+        engine = PostgresEngine(users.url(user))
+        await engine.open(create=False)
+        await engine.close()
+
+
+async def test_who_may_give_no_rights_changes_nothing_by_migrating(users: Users):
+    await users.install()
+
+    with pytest.raises(StoreForbidden, match=users.run):
+        await PostgresEngine(users.url(users.run)).migrate(run=[users.read])
+
+
 async def test_who_does_not_own_the_store_can_give_no_rights(users: Users):
     await users.install()
 
@@ -405,3 +438,17 @@ async def test_a_worker_of_who_only_looks_ends_at_once_and_says_why(users: Users
     assert ended.returncode != 0
     assert f"`{users.read}`" in ended.stderr
     assert "--grant-run" in ended.stderr
+
+
+async def test_migrating_puts_lost_functions_back_with_their_rights(
+    users: Users, admin: psycopg.Connection
+):
+    await users.install()
+    admin.execute(f"DROP FUNCTION {users.schema}.cancel")
+
+    assert await PostgresEngine(users.url(users.owner)).migrate() == (NEWEST, NEWEST)
+
+    runner = PostgresEngine(users.url(users.run))
+    await runner.open()
+    assert await runner.jobs.cancel(["01M7FGQ3150077Z61KMGXG8AQQ"], **BY)
+    await runner.close()

@@ -27,6 +27,7 @@ DEFAULT_SCHEMA = "lamplighter"
 DEFAULT_POOL = 4
 MIN_POOL = 3
 MAX_POOL = 100
+_LAST_PORT = 65535
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _EXAMPLE = "postgresql://user:password@host:5432/database"
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
@@ -116,6 +117,13 @@ def _read(url: str) -> tuple[dict[str, str], str]:
     ports = given.get("port", "").split(",")
     if any(port and not (port.isascii() and port.isdecimal()) for port in ports):
         return {}, "its port is no number"
+    if any(port and int(port[:9]) > _LAST_PORT for port in ports):
+        return {}, f"its port is above {_LAST_PORT}"
+    hosts = given.get("host", "").split(",")
+    # One that begins with it, or is a path, names a socket.
+    if any("@" in host[1:] and not host.startswith("/") for host in hosts):
+        # The library ends a password at the first @, and would take the rest of it for a host.
+        return {}, "there is an @ too many before the host"
     return given, ""
 
 

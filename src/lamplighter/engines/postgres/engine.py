@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from lamplighter.engines.postgres import address, installer
 from lamplighter.engines.postgres.call import Call
 from lamplighter.engines.postgres.pool import Pools
-from lamplighter.engines.postgres.rights import Holders
+from lamplighter.engines.postgres.rights import NOBODY, Holders
 from lamplighter.engines.postgres.verbs import inspect, membership, rescue
 from lamplighter.engines.postgres.verbs import settings as operators
 from lamplighter.engines.postgres.verbs.cancel import cancel
@@ -124,8 +124,10 @@ class PostgresEngine:
         await self.wakeup.close()
         await pools.close()
 
-    async def migrate(self) -> tuple[int, int]:
-        return await self._prepare(migrate=True)
+    async def migrate(
+        self, *, run: Sequence[str] = (), read: Sequence[str] = ()
+    ) -> tuple[int, int]:
+        return await self._prepare(migrate=True, grants=Holders(tuple(run), tuple(read)))
 
     async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:
         await installer.grant(self._address, self._deadline, Holders(tuple(run), tuple(read)))
@@ -133,13 +135,16 @@ class PostgresEngine:
     async def check_up(self, *, lease_ms: int = DEFAULT_LEASE_MS) -> Checkup:
         return await check_up(self._address, self._deadline, lease_ms)
 
-    async def _prepare(self, *, migrate: bool, create: bool = True) -> tuple[int, int]:
+    async def _prepare(
+        self, *, migrate: bool, create: bool = True, grants: Holders = NOBODY
+    ) -> tuple[int, int]:
         return await installer.prepare(
             self._address,
             self._deadline,
             migrate=migrate,
             create=create,
             test_clock=self._clock_ms is not None,
+            grants=grants,
         )
 
 

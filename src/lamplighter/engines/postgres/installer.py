@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from lamplighter import runtime
 from lamplighter.engines.postgres import faults, functions, rights, server, statements
 from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.connection import Connection, connect_patiently, guarded
-from lamplighter.engines.postgres.rights import Holders
+from lamplighter.engines.postgres.rights import NOBODY, Holders
 from lamplighter.model.errors import (
     LamplighterError,
     StoreBusy,
@@ -60,27 +60,38 @@ async def prepare(
     migrate: bool,
     create: bool = True,
     test_clock: bool = False,
+    grants: Holders = NOBODY,
 ) -> tuple[int, int]:
     """Check that the store is ours and of this version; fill an empty one, migrate if asked.
 
-    Gives the version before and after. A store that is up to date is only read. Without
-    ``create`` one that is not there is refused.
+    Gives the version before and after. A store that is up to date is only read, unless rights are
+    to be given: users who are not known are refused before anything is changed. Without ``create``
+    one that is not there is refused.
     """
     newest = len(statements.migrations())
 
     async def once(connection: Connection) -> tuple[int, int]:
         async with guarded(connection):
+            await rights.check(connection, (*grants.run, *grants.read))
             facts = await _usable(connection, address)
             state = await known(connection, address, facts, migrate=migrate)
+            if migrate and await _lacks_functions(connection, address, state):
+                state = replace(state, functions=0)
         if state.version == 0 and not create:
             raise _missing(address)
         if state.version == 0:
             server.check_may_install(facts, address)
-        if up_to_date(state, test_clock=test_clock):
-            return newest, newest
-        if state.version > 0:
-            server.check_may_change(facts, address)
-        before = await _fill(connection, address, migrate=migrate, test_clock=test_clock)
+        if state.version > 0 and grants != NOBODY:
+            server.check_may_grant(facts, address)
+        before = state.version
+        if not up_to_date(state, test_clock=test_clock):
+            if state.version > 0:
+                server.check_may_change(facts, address)
+            before = await _fill(
+                connection, address, migrate=migrate, test_clock=test_clock, grants=grants
+            )
+        elif grants != NOBODY:
+            await _give(connection, address, grants)
         return before, newest
 
     return await _until_done(address, deadline, once)
@@ -97,9 +108,7 @@ async def grant(address: Address, deadline: float, holders: Holders) -> None:
             if state.version == 0:
                 raise _missing(address)
             server.check_may_grant(facts, address)
-            await _lock(connection, address)
-            await _enter(connection, address)
-            await rights.give(connection, holders)
+        await _give(connection, address, holders)
 
     await _until_done(address, deadline, once)
 
@@ -137,15 +146,29 @@ def program() -> int:
 # ── changing the store ───────────────────────────────────────────────────────────────────────
 
 
+async def _give(connection: Connection, address: Address, grants: Holders) -> None:
+    async with guarded(connection):
+        await _lock(connection, address)
+        await _enter(connection, address)
+        await rights.give(connection, grants)
+
+
 async def _fill(
-    connection: Connection, address: Address, *, migrate: bool, test_clock: bool
+    connection: Connection, address: Address, *, migrate: bool, test_clock: bool, grants: Holders
 ) -> int:
-    """Bring a store to the last version; gives the version it had."""
+    """Bring a store to the last version and give rights; gives the version it had."""
     async with guarded(connection):
         await _lock(connection, address)
         facts = await _usable(connection, address)
         state = await known(connection, address, facts, migrate=migrate)
+        if migrate and await _lacks_functions(connection, address, state):
+            state = replace(state, functions=0)
         if up_to_date(state, test_clock=test_clock):
+            # Somebody else was quicker, and the store may be theirs.
+            if grants != NOBODY:
+                server.check_may_grant(facts, address)
+                await _enter(connection, address)
+                await rights.give(connection, grants)
             return state.version
         await _enter(connection, address)
         if not facts.schema:
@@ -158,6 +181,7 @@ async def _fill(
         if test_clock:
             await _script(connection, statements.TEST_CLOCK)
         await rights.give(connection, holders)
+        await rights.give(connection, grants)
         await _note(connection, "version", len(statements.migrations()))
         await _note(connection, "functions", statements.fingerprint())
         await _note(connection, "program", program())
@@ -213,7 +237,8 @@ async def _state(connection: Connection, address: Address, facts: server.Facts) 
         return State(0)
     foreign = StoreForeign(
         f"the schema `{address.schema}` at {address.shown} belongs to another program",
-        hint="name another schema in the url, for instance ?schema=lamplighter",
+        hint="name another schema in the url, for instance ?schema=lamplighter_jobs; if the store "
+        "was there, tables of it are gone: restore them from a backup",
         value=address.shown,
     )
     if not facts.ours:
@@ -233,6 +258,20 @@ async def _state(connection: Connection, address: Address, facts: server.Facts) 
     if "version" not in found:
         raise foreign
     return State(found["version"], found.get("functions", 0), found.get("program", 0), facts.clock)
+
+
+async def _lacks_functions(connection: Connection, address: Address, state: State) -> bool:
+    """Tell whether somebody has dropped functions that this program made."""
+    if state.functions != statements.fingerprint():
+        return False
+    wanted = statements.function_names()
+    cursor = await connection.execute(
+        "SELECT count(DISTINCT p.proname) FROM pg_proc AS p "
+        "JOIN pg_namespace AS n ON n.oid = p.pronamespace "
+        "WHERE n.nspname = %s AND p.proname = ANY (%s)",
+        (address.schema, wanted),
+    )
+    return await cursor.fetchone() != (len(set(wanted)),)
 
 
 def _missing(address: Address) -> StoreUnreachable:

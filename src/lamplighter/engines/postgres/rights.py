@@ -18,6 +18,7 @@ from psycopg import sql
 
 from lamplighter.engines.postgres import statements
 from lamplighter.engines.postgres.connection import Connection
+from lamplighter.engines.postgres.server import quoted
 from lamplighter.model.errors import InvalidOption
 
 CLOCK = "now_ms"
@@ -61,6 +62,9 @@ class Holders:
     read: tuple[str, ...] = ()
 
 
+NOBODY = Holders()
+
+
 async def holders(connection: Connection) -> Holders:
     """Give those who may run jobs or look in the current schema, beside its owner."""
     cursor = await connection.execute(_HOLDERS)
@@ -79,7 +83,7 @@ async def check(connection: Connection, names: Iterable[str]) -> None:
         if name not in known:
             raise InvalidOption(
                 f"there is no database user `{name}`",
-                hint=f"create it first: CREATE ROLE {name} LOGIN PASSWORD '…'",
+                hint=f"create it first: CREATE ROLE {quoted(name)} LOGIN PASSWORD '…'",
                 value=name,
             )
 

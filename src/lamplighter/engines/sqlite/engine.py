@@ -117,7 +117,10 @@ class SqliteEngine:
         await writer.close()
         await reader.close()
 
-    async def migrate(self) -> tuple[int, int]:
+    async def migrate(
+        self, *, run: Sequence[str] = (), read: Sequence[str] = ()
+    ) -> tuple[int, int]:
+        await self.grant(run=run, read=read)
         return await self._prepare(migrate=True)
 
     async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:

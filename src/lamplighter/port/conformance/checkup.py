@@ -77,4 +77,6 @@ async def test_rights_are_given_only_to_users_there_are(engine: Engine) -> None:
     for given in ({"run": [nobody]}, {"read": [nobody]}):
         with pytest.raises(InvalidOption, match=nobody):
             await engine.grant(**given)
+        with pytest.raises(InvalidOption, match=nobody):
+            await engine.migrate(**given)
     await engine.grant()
