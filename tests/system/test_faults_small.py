@@ -1,9 +1,11 @@
 """The fault run in small: every scenario once, on short leases. `make faults` plays it long."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 
+from tests.faults.places import SQLITE
 from tests.faults.report import summary
 from tests.faults.scenarios import (
     busy,
@@ -18,6 +20,12 @@ from tests.faults.scenarios import (
 )
 
 LEASE = 1.5
+SLOW_CHILD = """
+import os, time
+if "/c" in os.environ.get("LAMPLIGHTER_CHILD", ""):
+    time.sleep(4)
+"""
+"""Run by every interpreter before anything else: a machine on which children start slowly."""
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="processes are found through /proc"),
@@ -86,6 +94,20 @@ def test_harm_is_paid_for_by_who_did_it_and_leaves_no_process_behind(tmp_path):
 
 def test_what_hangs_keeps_others_from_running_for_a_moment_only(tmp_path):
     held(poison.run_capacity(tmp_path / "capacity", LEASE))
+
+
+def test_how_long_a_child_takes_to_start_is_not_held_against_what_replaces_it(tmp_path):
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(SLOW_CHILD)
+    ground = replace(SQLITE, source=slow)
+    plan = poison.Plan(
+        lease=LEASE, kinds=(), hanging=("stall",), back=poison.CAPACITY_BACK * 1.5, patience=60
+    )
+
+    verdict = poison.run(tmp_path / "capacity", "small", plan, ground=ground)
+
+    held(verdict)
 
 
 def test_a_type_with_killers_among_its_jobs_soon_runs_alone(tmp_path):

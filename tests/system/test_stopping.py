@@ -6,9 +6,37 @@ import signal
 import pytest
 
 from lamplighter.config import Settings
+from lamplighter.connect import connect
+from lamplighter.engines.sqlite.turnstile import Turnstile
 from lamplighter.model.job import JobState
 from lamplighter.worker.supervisor import Supervisor
-from tests.system.conftest import PATIENCE, until
+from tests.proxies.addresses import target_of, through
+from tests.proxies.link import Link
+from tests.servers import postgres
+from tests.servers.stores import with_parts
+from tests.system.conftest import PATIENCE, World, until
+
+LATE = 10.0
+"""Seconds after its grace within which a worker has ended, whatever the store does."""
+
+
+@pytest.fixture
+async def afar(tmp_path):
+    """A world whose workers reach their PostgreSQL server through a link that can be broken."""
+    with postgres.start(postgres.newest_server(), tmp_path, fast=True) as server:
+        url = with_parts(server.url(), durability="none")
+        with Link(target_of(url)) as link:
+            world = World(tmp_path)
+            world.engine, world.url, world.link = connect(url), through(url, link.port), link
+            await world.engine.open()
+            yield world
+            link.heal(close=True)
+            await world.close()
+
+
+async def ends_within(worker, seconds: float) -> None:
+    async with asyncio.timeout(seconds):
+        assert await worker.process.wait() == 0
 
 
 @pytest.mark.parametrize("type", ["wait", "wait_in_thread"])
@@ -214,3 +242,52 @@ async def test_a_worker_that_could_not_keep_to_its_grace_ends_with_the_error(wor
         async with asyncio.timeout(PATIENCE):
             await supervisor.run()
     assert supervisor.draining
+
+
+@pytest.mark.parametrize("trouble", ["hang", "refuse"])
+async def test_a_busy_worker_ends_soon_after_its_grace_though_the_store_is_away(afar, trouble):
+    worker = await afar.worker(grace=1.0)
+    job_id = await afar.submit("deaf_thread")
+    await afar.runs.seen(job_id, "start")
+    getattr(afar.link, trouble)()
+
+    worker.signal(signal.SIGTERM)
+
+    await ends_within(worker, 1.0 + LATE)
+    # Nobody could give it back: it is rescued when its lease has ended.
+    assert (await afar.engine.inspector.job(job_id)).state is JobState.RUNNING
+
+
+@pytest.mark.parametrize("trouble", ["hang", "refuse"])
+async def test_a_second_signal_ends_an_idle_worker_soon_though_the_store_is_away(afar, trouble):
+    worker = await afar.worker(grace=3600.0)
+    getattr(afar.link, trouble)()
+
+    worker.signal(signal.SIGTERM)
+    worker.signal(signal.SIGINT)
+
+    await ends_within(worker, Settings().short_grace + LATE)
+
+
+async def test_a_worker_that_waits_for_the_store_to_begin_ends_at_once(afar):
+    afar.link.hang()
+    worker = await afar.worker(ready=False, grace=3600.0)
+    await until(lambda: afar.link.accepted)
+
+    worker.signal(signal.SIGTERM)
+
+    await ends_within(worker, LATE)
+
+
+async def test_a_worker_ends_soon_after_its_grace_though_somebody_holds_the_file(world, tmp_path):
+    worker = await world.worker(grace=1.0)
+    job_id = await world.submit("deaf_thread")
+    await world.runs.seen(job_id, "start")
+    turnstile = Turnstile(tmp_path / "jobs.db")
+    await asyncio.to_thread(turnstile.enter)
+
+    try:
+        worker.signal(signal.SIGTERM)
+        await ends_within(worker, 1.0 + LATE)
+    finally:
+        turnstile.close()

@@ -36,8 +36,6 @@ class Counts:
 
     started: int
     unstarted: int
-    suspects: frozenset[str] = frozenset()
-    """Types of the jobs one of which may have killed it."""
 
 
 class Burial:
@@ -60,8 +58,7 @@ class Burial:
         outcomes = [(claim, self._outcome(child, known, claim)) for claim in claims]
         await self._settle(child, outcomes)
         child.ledger.drop(list(child.ledger.entries))
-        suspects = frozenset(c.job.type for c, outcome in outcomes if outcome == _DIED)
-        return Counts(started, len(claims) - started, suspects)
+        return Counts(started, len(claims) - started)
 
     async def give_back(self, child: ChildProcess) -> int:
         """Settle what a silent child has not started, and take it away from it."""
@@ -145,6 +142,16 @@ class Burial:
                     raise
             await runtime.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def suspects(child: ChildProcess) -> frozenset[str]:
+    """Give the types of the jobs one of which may have killed a dead child.
+
+    Known without the store: who asks it first lets other children claim more of them meanwhile.
+    """
+    if child.condemned or child.sacrificed or child.draining or child.alone:
+        return frozenset()
+    return child.ledger.at_work()
 
 
 def _was_started(known: dict[tuple[str, Fence], Entry], claim: Claim) -> bool:

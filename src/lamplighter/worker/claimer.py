@@ -158,7 +158,7 @@ class Claimer(Service):
     def _take(self, request: ClaimRequest, answer: Answer, sent_at: float) -> None:
         claims = answer.claims
         first = self._numbers.take(len(claims))
-        jobs = [(claim.job.id, claim.fence.lease) for claim in claims]
+        jobs = [(claim.job.id, claim.fence.lease, claim.job.type) for claim in claims]
         self._link.say(Claimed(request.nonce, first, sent_at, jobs))
         if self._queues.weights is not None:
             for queue, count in Counter(claim.job.queue for claim in claims).items():

@@ -109,6 +109,11 @@ class Crew:
         for child in self.children:
             child.kill()
 
+    def give_up(self) -> None:
+        """Leave those that are not buried to others."""
+        for task in self._living:
+            task.cancel()
+
     def ready(self, child: ChildProcess) -> None:
         """Note that a child has begun to work."""
         self._failures = 0

@@ -170,7 +170,7 @@ class Executor:
         bench.busy += len(batch)
         if bench is self.alone:
             starts = self._warm_up(batch)
-        self._link.say(Started(starts))
+        self._link.say(Started(starts, now))
         if self._link.flush():
             self._start(batch)
         else:
@@ -225,7 +225,7 @@ class Executor:
         now = runtime.boottime()
         if run.cold or now - run.started_at > AT_ONCE:
             self._set_times(run, now)
-            self._link.say(Extended([(run.number, run.hard_end + MARGIN)]))
+            self._link.say(Started([(run.number, run.hard_end + MARGIN)], now))
         self._set_timer(run)
 
     def ended_alone(self, run: Run, outcome: Outcome | None) -> None:

@@ -18,8 +18,10 @@ class Entry:
     nonce: str
     kept_at: float
     """When the claim or the last acknowledged renewal was *sent*; the lease counts from here."""
+    type: str
     started: bool = False
     started_at: float = 0.0
+    """When the child says that its time began."""
     hard_end: float | None = None
     """When the child must be killed for it; None before the start and after the handler's end."""
     cancel_told: bool = False
@@ -45,20 +47,20 @@ class Ledger:
         return len(self.entries)
 
     def claimed(
-        self, nonce: str, first: int, jobs: Iterable[tuple[str, int]], sent_at: float
+        self, nonce: str, first: int, jobs: Iterable[tuple[str, int, str]], sent_at: float
     ) -> None:
         """Enter new claims."""
         entries = self.entries
-        for number, (job_id, lease) in enumerate(jobs, first):
-            entries[number] = Entry(number, job_id, lease, nonce, sent_at)
+        for number, (job_id, lease, job_type) in enumerate(jobs, first):
+            entries[number] = Entry(number, job_id, lease, nonce, sent_at, job_type)
 
-    def started(self, runs: Iterable[tuple[int, float]], now: float) -> None:
-        """Note handlers that are about to run, each with its hard end."""
+    def started(self, runs: Iterable[tuple[int, float]], at: float) -> None:
+        """Note handlers whose time begins ``at`` an instant, each with its hard end."""
         for number, hard_end in runs:
             entry = self.entries.get(number)
             if entry is not None:
                 entry.started = True
-                entry.started_at = now
+                entry.started_at = at
                 entry.hard_end = hard_end
 
     def extended(self, runs: Iterable[tuple[int, float]]) -> None:
@@ -122,6 +124,15 @@ class Ledger:
     def running(self) -> int:
         """Count handlers that are running."""
         return sum(entry.hard_end is not None for entry in self.entries.values())
+
+    def unwritten(self) -> int:
+        """Count handlers that are done, but whose results are not known to be written."""
+        return sum(entry.started and entry.hard_end is None for entry in self.entries.values())
+
+    def at_work(self) -> frozenset[str]:
+        """Give the types of handlers that run, or whose results are not written; lost ones too."""
+        lost = (entry for entry in self.forsaken if entry.number in self.hanging)
+        return frozenset(e.type for e in (*self.entries.values(), *lost) if e.started)
 
     def overdue(self, now: float) -> list[Entry]:
         """Claims past their hard end."""

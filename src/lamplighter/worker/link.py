@@ -52,14 +52,19 @@ class Claimed(Message, frozen=True):
     first: int
     sent_at: float
     """When the claim was sent: the lease is counted from here."""
-    jobs: list[tuple[str, int]]
-    """Id and lease number of each."""
+    jobs: list[tuple[str, int, str]]
+    """Id, lease number and type of each."""
 
 
 class Started(Message, frozen=True):
-    """I am about to run these; each with the instant at which I must be killed for it."""
+    """I am about to run these; each with the instant at which I must be killed for it.
+
+    Said again of a run whose time begins anew, because its process had to start first.
+    """
 
     runs: list[tuple[int, float]]
+    at: float
+    """When their time began, by the clock that all processes of a machine share."""
 
 
 class Extended(Message, frozen=True):

@@ -226,8 +226,8 @@ class ChildProcess:
         match message:
             case Claimed(nonce, first, sent_at, jobs):
                 self.ledger.claimed(nonce, first, jobs, sent_at)
-            case Started(runs):
-                self.ledger.started(runs, self.heard_at)
+            case Started(runs, at):
+                self.ledger.started(runs, at)
             case Extended(runs):
                 self.ledger.extended(runs)
             case Ended(numbers):

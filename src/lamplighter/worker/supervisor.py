@@ -21,13 +21,14 @@ from lamplighter.service import Service
 from lamplighter.worker import descendants, systemd
 from lamplighter.worker.autoscale import Scaler
 from lamplighter.worker.bench import process_slots
-from lamplighter.worker.burial import Burial, Counts
+from lamplighter.worker.burial import Burial, Counts, suspects
 from lamplighter.worker.crew import Crew
+from lamplighter.worker.ending import CLOSE, KILL_AFTER, LAST_CALL, Ending, unless
 from lamplighter.worker.keeper import Keeper
 from lamplighter.worker.link import Broken, Convicted, Hello, Isolate, Told
 from lamplighter.worker.membership import Membership
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
-from lamplighter.worker.watch import KILL_AFTER, Watch
+from lamplighter.worker.watch import Watch
 
 MOST_CHILDREN = 4
 START_TRIES = 3
@@ -106,24 +107,24 @@ class Supervisor:
         self._isolated: dict[str, float] = {}
         """Types whose jobs run alone, and until when."""
         self._error: BaseException | None = None
-        self._draining = False
-        self._deadline = 0.0
-        self._told_to_drain = asyncio.Event()
+        self._ending = Ending()
 
     async def run(self) -> None:
         """Work until drained. Raises what kept every child from starting, or broke the worker."""
         stop_listening = None if self._on_event is None else events.listen(self._on_event)
+        killer = runtime.spawn(self._kill_after_grace(), name="grace", on_crash=self._grace_broke)
         try:
             engine = connect(self._settings.url, deadline=self._settings.store_deadline)
-            await engine.open()
+            begun = self._ending.begun
+            opened = await unless(begun, engine.open())
             try:
                 # Who may read only is told so now, and not by every service again and again.
-                await engine.membership.leave(self.id)
-                await self._work(engine)
+                if opened and await unless(begun, engine.membership.leave(self.id)):
+                    await self._work(engine)
             finally:
-                await engine.close()
-                events.emit(events.WORKER_STOPPED, worker=self.id)
+                await self._close(engine)
         finally:
+            killer.cancel()
             if stop_listening is not None:
                 stop_listening()
         if self._error is not None:
@@ -149,26 +150,23 @@ class Supervisor:
     @property
     def draining(self) -> bool:
         """Whether it has been told to come to an end."""
-        return self._draining
+        return self._ending.begun.is_set()
 
     def drain(self) -> None:
         """Come to an end: at first within the grace, called again within the short one."""
-        grace = self._settings.short_grace if self._draining else self._settings.grace
-        deadline = runtime.boottime() + grace
-        self._deadline = min(self._deadline, deadline) if self._draining else deadline
-        self._draining = True
+        grace = self._settings.short_grace if self.draining else self._settings.grace
+        self._ending.within(grace)
         self._crew.end(grace)
         self._crew_alone.end(grace)
-        self._told_to_drain.set()
 
     def resize(self, count: int) -> None:
         """Want another number of children; those that are too many finish what they have."""
-        if not self._draining:
+        if not self.draining:
             self._crew.resize(count, self._settings.grace)
 
     def reload(self) -> None:
         """Replace every child by a fresh one, which reads the program anew."""
-        if not self._draining:
+        if not self.draining:
             events.emit(events.WORKER_RELOADED, worker=self.id, children=self._crew.size)
             self._crew.reload()
             self._crew_alone.reload()
@@ -183,6 +181,11 @@ class Supervisor:
         return victim.pid
 
     # ── the parts ────────────────────────────────────────────────────────────────────────────
+
+    async def _close(self, engine: Engine) -> None:
+        closing = runtime.spawn(engine.close(), name="close", on_crash=_complain)
+        await asyncio.wait({closing}, timeout=CLOSE if self.draining else None)
+        events.emit(events.WORKER_STOPPED, worker=self.id)
 
     async def _work(self, engine: Engine) -> None:
         settings = self._settings
@@ -202,17 +205,21 @@ class Supervisor:
             services.append(systemd.Notifier(self, loops=lambda: vital))
         for service in services:
             service.start()
-        killer = runtime.spawn(self._kill_after_grace(), name="grace", on_crash=self._grace_broke)
         try:
             self._crew.begin()
             self._crew_alone.begin()
-            await asyncio.gather(self._crew.over(), self._crew_alone.over())
+            if not await unless(self._ending.over, self._all_over()):
+                self._crew.give_up()
+                self._crew_alone.give_up()
+                _complain_of_silence()
         finally:
-            killer.cancel()
             self._kill_all()
             # The keeper goes last: others may still write under the leases it keeps.
             for service in reversed(services):
-                await service.stop()
+                await unless(self._ending.over, service.stop())
+
+    async def _all_over(self) -> None:
+        await asyncio.gather(self._crew.over(), self._crew_alone.over())
 
     def running(self) -> int:
         """Count the handlers that run."""
@@ -237,10 +244,11 @@ class Supervisor:
         self._crew_alone.kill_all()
 
     async def _bury(self, child: ChildProcess, status: int) -> None:
+        # Before anything is waited for: other children claim meanwhile, and the store may fail.
+        self._suspect(suspects(child))
         # What its handlers have started must not go on working for a job that is given back.
         await asyncio.to_thread(descendants.kill_marked, f"{descendants.CHILD}={child.worker}")
         counts = await self._burial.bury(child) if child.ready else Counts(0, 0)
-        self._suspect(counts.suspects)
         in_peace = child.dismissed or (child.draining and status == 0)
         if not in_peace:
             events.emit(
@@ -260,20 +268,20 @@ class Supervisor:
             self.drain()
 
     async def _kill_after_grace(self) -> None:
-        await self._told_to_drain.wait()
-        while (left := self._deadline + KILL_AFTER - runtime.boottime()) > 0:
-            # A second signal may bring the deadline nearer.
-            await runtime.sleep(min(left, 0.1))
+        await self._ending.reached(KILL_AFTER)
         self._kill_all()
+        await self._ending.reached(LAST_CALL)
+        self._ending.over.set()
 
     def _grace_broke(self, error: BaseException) -> None:
         """End with the error: nobody would kill children that do not end in time."""
         _complain(error)
         self._error = self._error or error
-        if not self._draining:
+        if not self.draining:
             self.drain()
-        left = self._deadline + KILL_AFTER - runtime.boottime()
-        asyncio.get_running_loop().call_later(max(left, 0.0), self._kill_all)
+        loop, ending = asyncio.get_running_loop(), self._ending
+        loop.call_later(max(ending.left(KILL_AFTER), 0.0), self._kill_all)
+        loop.call_later(max(ending.left(LAST_CALL), 0.0), ending.over.set)
 
     # ── what children say ────────────────────────────────────────────────────────────────────
 
@@ -374,6 +382,14 @@ def _on_told(told: Told) -> None:
 
 def _complain(error: BaseException) -> None:
     events.emit(events.SERVICE_ERROR, service="supervisor", error=error, expected=False)
+
+
+def _complain_of_silence() -> None:
+    told = (
+        "the store did not answer until the end: jobs that were still held here come back when "
+        "their leases end"
+    )
+    events.emit(events.SERVICE_ERROR, service="supervisor", error=told, expected=True)
 
 
 def _start_error(spec: str, broken: Broken | None, status: int) -> LamplighterError:

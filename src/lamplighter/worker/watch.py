@@ -12,12 +12,11 @@ from lamplighter.observability import events
 from lamplighter.service import Service
 from lamplighter.worker import descendants, memory
 from lamplighter.worker.burial import Burial
+from lamplighter.worker.ending import KILL_AFTER
 from lamplighter.worker.link import Broken
 from lamplighter.worker.process import ChildProcess
 from lamplighter.worker.run import margin
 
-KILL_AFTER = 2.0
-"""Children that have not ended this long after their grace are killed."""
 SWEEP = 10.0
 """Seconds between two looks for what killed workers have left behind."""
 LOST_GRACE = 3.0
@@ -105,7 +104,8 @@ class Watch(Service):
     def _end_overdue(self, child: ChildProcess, now: float) -> None:
         """End a child for handlers past their hard end, after what runs beside them has ended.
 
-        Another child takes its place at once. One whose loop stands still finishes nothing.
+        Another child takes its place at once. One whose loop stands still finishes nothing. What
+        has ended is waited for until it is written: it would run again.
         """
         overdue = child.ledger.overdue(now)
         silent = now - child.heard_at > SILENCE
@@ -116,7 +116,7 @@ class Watch(Service):
             return
         if overdue:
             child.condemned |= {entry.number for entry in overdue}
-        beside = child.ledger.running() - len(overdue)
+        beside = child.ledger.running() - len(overdue) + child.ledger.unwritten()
         if overdue and (beside <= 0 or silent):
             child.kill()
         elif overdue and not child.draining:

@@ -7,12 +7,12 @@ others go on beside the new runs of their jobs, until somebody stops them.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
 from tests.faults.checker import GOOD, OVERLAP_GRACE
 from tests.faults.driver import Process, wait_until
+from tests.faults.history import boottime
 from tests.faults.places import SQLITE, Ground
 from tests.faults.poison import KILLED
 from tests.faults.scenarios import poison
@@ -24,7 +24,10 @@ EACH = 2
 BEYOND = OVERLAP_GRACE + 3.0
 """Seconds for which handlers would go on after the stop if nobody stopped them."""
 SLOT_BACK = 8.0
-"""Seconds in which a slot comes back that a lost handler does not leave: its child is replaced."""
+"""Seconds in which a slot comes back that a lost handler does not leave: its child is replaced.
+Those that the new child takes to come up are not counted."""
+PATIENCE = 30.0
+"""Seconds that it may take to come up."""
 LONG = ("doze", "nap", "deaf", "doze alone", "nap alone")
 """Handlers that have far to go."""
 
@@ -90,15 +93,20 @@ def run_hanging(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdi
         other.popen.terminate()
         wait_until(lambda: not other.alive(), 30, "the end of the other worker")
         driver.resume(victims)
-        begun = time.monotonic()
-        stage.submit("calm", budget=GOOD)
-        stage.wait_for_the_end_of_all_jobs(SLOT_BACK)
-        seconds = time.monotonic() - begun
+        begun = boottime()
+        (calm,) = stage.submit("calm", budget=GOOD)
+        stage.wait_for_the_end_of_all_jobs(SLOT_BACK + PATIENCE)
+        starting = stage.spent_starting(calm, begun)
+        seconds = boottime() - begun - starting
         driver.drain_workers()
     finally:
         stage.end()
     verdict = stage.verdict(poison.RULES)
-    verdict.figures.append(f"another job ended {seconds:.2f} s after the worker went on")
+    verdict.found.setdefault("slot", [])
+    text = f"{seconds:.2f} s after the worker went on, and {starting:.2f} s for a child to come up"
+    verdict.figures.append(f"another job ended {text}")
+    if seconds > SLOT_BACK:
+        verdict.blame("slot", f"another job ended only {text}", calm)
     return verdict
 
 

@@ -41,7 +41,8 @@ class Plan:
     hanging: Sequence[str] = ("hang", "swallow", "stall")
     """Kinds for which it is measured how long they keep others from running."""
     back: float = CAPACITY_BACK
-    """Seconds after a hard end within which another job has started."""
+    """Seconds after a hard end within which another job has started, beside those that a new
+    child takes to come up."""
     patience: float = 90.0
     """Seconds in which a round must have come to its end."""
 
@@ -175,12 +176,13 @@ def _judge(verdict: Verdict, stage: Stage, capacities: Sequence[_Capacity], allo
     for one in capacities:
         first = min(runs[job_id][0].started for job_id in one.hanging)
         hard_end = first + TIMEOUT + HARD_AFTER
-        seconds = runs[one.witness][0].started - hard_end
+        starting = stage.spent_starting(one.witness, hard_end)
+        seconds = runs[one.witness][0].started - hard_end - starting
         worst = max(worst, seconds)
-        verdict.figures.append(f"{one.kind}: another job ran {seconds:.2f} s after the hard end")
+        text = f"{seconds:.2f} s after the hard end, and {starting:.2f} s for a child to come up"
+        verdict.figures.append(f"{one.kind}: another job ran {text}")
         if seconds > allowed:
-            text = f"another job ran only {seconds:.2f} s after the hard end of {one.kind}"
-            verdict.blame("capacity", text, one.witness)
+            verdict.blame("capacity", f"{one.kind}: another job ran only {text}", one.witness)
         # In a loop that stands still nobody can tell who holds it up.
         if told.endings[one.neighbour].suspect and one.kind != "stall":
             text = f"runs beside {one.kind}, and is suspected of something"

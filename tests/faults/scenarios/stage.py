@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -200,6 +201,25 @@ class Stage:
         lines = read_lines(self.driver.journal_path)
         ended = (line for line in lines if line["kind"] == "run_ended" and line["job"] == job_id)
         return any(line["pid"] in pids for line in ended)
+
+    def spent_starting(self, job_id: str, since: float) -> float:
+        """Seconds that passed after ``since`` while the child came up that first ran a job.
+
+        How long that takes is the machine's affair: an interpreter and a program have to start.
+        The child's own word ends it, not that of the job, so that a wait for a claim counts.
+        """
+        lines = list(read_lines(self.driver.journal_path))
+        run = next(one for one in lines if one["kind"] == "run_started" and one["job"] == job_id)
+        born = run["born"] / os.sysconf("SC_CLK_TCK")
+        told = (
+            one["boot"]
+            for one in lines
+            if one["kind"] == "event"
+            and one["name"] == "child.started"
+            and one["fields"]["pid"] == run["pid"]
+            and born <= one["boot"] <= run["boot"]
+        )
+        return max(0.0, next(told, born) - max(born, since))
 
     def held(self, worker: Process) -> set[str]:
         """Give the jobs that a worker has now."""

@@ -59,7 +59,8 @@ class Worker:
     def __init__(self, held) -> None:
         ledger = Ledger()
         for number, claim in enumerate(held):
-            ledger.claimed(claim.fence.nonce, number, [(claim.job.id, claim.fence.lease)], 0.0)
+            job = (claim.job.id, claim.fence.lease, claim.job.type)
+            ledger.claimed(claim.fence.nonce, number, [job], 0.0)
         self.children = [SimpleNamespace(pid=4711, ledger=ledger)]
 
     def kill_one(self) -> int | None:
@@ -112,7 +113,7 @@ async def test_a_job_of_a_killed_child_that_the_store_does_not_know_is_lost(engi
     toll = Toll()
     (claim,) = await claims(engine, 1)
     await settled(engine, claim, Succeeded())
-    unknown = SimpleNamespace(job=SimpleNamespace(id=new_id()), fence=claim.fence)
+    unknown = SimpleNamespace(job=SimpleNamespace(id=new_id(), type="x"), fence=claim.fence)
     toll.kill(Worker([claim, unknown]))
     await toll.check(engine.inspector)
     assert toll.lost == {unknown.job.id}

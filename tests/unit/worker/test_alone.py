@@ -111,11 +111,14 @@ async def test_the_time_of_a_run_alone_begins_when_its_process_has_it():
         assert run.stop is None
 
         bench.executor.sent(run)
-        told = [bench.link.of(Started)[0].runs[0][1], bench.link.of(Extended)[0].runs[0][1]]
+        told = [(message.at, message.runs[0][1]) for message in bench.link.of(Started)]
         clock.seconds += 60
         bench.executor.tick()
 
-    assert told == [1000 + WARM_UP + 60 + 10 + MARGIN, 1020 + 60 + 10 + MARGIN]
+    assert told == [
+        (1000, 1000 + WARM_UP + 60 + 10 + MARGIN),
+        (1020, 1020 + 60 + 10 + MARGIN),
+    ]
     assert bench.processes.stopped == [(0, Stop.TIMEOUT)]
     assert bench.processes.ticks == [1020.0, 1080.0]
 
@@ -129,7 +132,7 @@ async def test_the_time_of_a_run_in_a_warm_process_begins_at_once():
     bench.executor.sent(second)
 
     assert (first.cold, second.cold) == (False, True)
-    assert [message.runs[0][0] for message in bench.link.of(Extended)] == [1]
+    assert [[n for n, _ in message.runs] for message in bench.link.of(Started)] == [[0, 1], [1]]
 
 
 async def test_a_lost_run_alone_is_told_even_when_it_was_told_before():

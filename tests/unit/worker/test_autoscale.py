@@ -168,7 +168,7 @@ class Worker:
     @property
     def children(self):
         full = Ledger()
-        full.claimed("n", 0, [(str(number), 1) for number in range(SLOTS)], 0.0)
+        full.claimed("n", 0, [(str(number), 1, "work") for number in range(SLOTS)], 0.0)
         full.started([(number, 1e9) for number in range(SLOTS)], 0.0)
         return [SimpleNamespace(ledger=full, draining=False, alone=False) for _ in range(self.size)]
 

@@ -40,7 +40,7 @@ class Child(ChildProcess):
         return [message for message in self.said if isinstance(message, kind)]
 
     def claimed(self) -> list[str]:
-        return [job_id for message in self.of(Claimed) for job_id, _ in message.jobs]
+        return [job_id for message in self.of(Claimed) for job_id, _, _ in message.jobs]
 
 
 @contextlib.asynccontextmanager

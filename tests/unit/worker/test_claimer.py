@@ -86,7 +86,7 @@ async def test_what_was_claimed_is_reported_before_it_is_started(bench):
     kinds = [type(message) for message in bench.link.said]
     assert kinds.index(Claimed) < kinds.index(Started)
     (claimed,) = bench.link.of(Claimed)
-    assert claimed.jobs == [(f"{n:026d}", 1) for n in range(3)]
+    assert claimed.jobs == [(f"{n:026d}", 1, "work") for n in range(3)]
     assert claimed.nonce == bench.jobs.requests[0].nonce
 
 

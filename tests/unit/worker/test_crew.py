@@ -123,7 +123,7 @@ async def test_it_grows_at_once_and_shrinks_by_the_idlest(world):
     assert len(world.names()) == 4
     for child in world.made[2:]:
         child.is_ready()
-    world.made[0].ledger.claimed("f" * 16, 0, [("a", 1)], 0.0)
+    world.made[0].ledger.claimed("f" * 16, 0, [("a", 1, "work")], 0.0)
     world.made[0].ledger.started([(0, 1e12)], 0.0)
 
     world.crew.resize(1, 30.0)
@@ -188,3 +188,23 @@ async def test_starts_that_fail_are_counted_and_tried_again():
     world.crew.end(0.0)
     world.crew.kill_all()
     await asyncio.wait_for(world.crew.over(), 5)
+
+
+class EndlessBurials(World):
+    async def _bury(self, child: ChildProcess, status: int) -> None:
+        await super()._bury(child, status)
+        await asyncio.Event().wait()
+
+
+async def test_burials_that_are_given_up_hold_up_nobody():
+    world = EndlessBurials(size=1)
+    await world.begun()
+    world.crew.end(0.0)
+    world.crew.kill_all()
+    await until(lambda: world.buried)
+    assert world.crew.children
+
+    world.crew.give_up()
+
+    await asyncio.wait_for(world.crew.over(), 5)
+    assert world.crew.children == []

@@ -12,11 +12,13 @@ from lamplighter.model.job import Delivery, JobState
 from lamplighter.observability import events
 from lamplighter.port.store import queue_topic
 from lamplighter.worker import memory
-from lamplighter.worker.burial import Burial
+from lamplighter.worker.burial import Burial, suspects
+from lamplighter.worker.ending import KILL_AFTER
 from lamplighter.worker.keeper import Keeper
 from lamplighter.worker.link import (
     Cancel,
     Claimed,
+    Ended,
     Extended,
     Finished,
     Forsaken,
@@ -29,7 +31,7 @@ from lamplighter.worker.link import (
 )
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
 from lamplighter.worker.run import margin
-from lamplighter.worker.watch import FORSAKEN, KILL_AFTER, LOST_GRACE, START_DEADLINE, Watch
+from lamplighter.worker.watch import FORSAKEN, LOST_GRACE, START_DEADLINE, Watch
 from tests.unit.worker.fakes import Clock, FakeLink, make_claim, make_engine, until
 
 SETTINGS = Settings(lease=30.0)
@@ -59,10 +61,11 @@ class Child(ChildProcess):
 
     def claims(self, *numbers: int, sent_at: float = 1000.0) -> None:
         for number in numbers:
-            self._hear(Claimed(NONCE, number, sent_at, [(f"{number:026d}", 1)]))
+            self._hear(Claimed(NONCE, number, sent_at, [(f"{number:026d}", 1, f"type-{number}")]))
 
-    def starts(self, *numbers: int, hard_end: float = 5000.0) -> None:
-        self._hear(Started([(number, hard_end) for number in numbers]))
+    def starts(self, *numbers: int, hard_end: float = 5000.0, at: float | None = None) -> None:
+        began = runtime.boottime() if at is None else at
+        self._hear(Started([(number, hard_end) for number in numbers], began))
 
     def heard(self, kind: type) -> list[list[int]]:
         return [message.numbers for message in self.line.of(kind)]
@@ -229,6 +232,42 @@ async def test_beside_a_handler_past_its_hard_end_others_may_finish(clock, child
     await watch.step()
     assert child.killed
     assert child.condemned == {0}
+
+
+async def test_what_has_ended_beside_a_handler_past_its_hard_end_is_written_first(
+    clock, child, watch
+):
+    child.claims(0, 1)
+    child.starts(0, hard_end=1001.0)
+    child.starts(1)
+    child._hear(Ended([1]))
+    clock.seconds += 1
+    child._hear(Tick(1))
+    await watch.step()
+    assert child.draining
+    assert not child.killed
+
+    child._hear(Finished([1]))
+    await watch.step()
+    assert child.killed
+    assert child.condemned == {0}
+
+
+async def test_what_cannot_be_written_is_not_waited_for_beyond_the_grace(clock, child, watch):
+    child.claims(0, 1)
+    child.starts(0, hard_end=1001.0)
+    child.starts(1)
+    child._hear(Ended([1]))
+    for seconds in (1, SETTINGS.grace + KILL_AFTER - 0.1):
+        clock.seconds += seconds
+        child._hear(Tick(1))
+        await watch.step()
+        assert not child.killed
+
+    clock.seconds += 0.2
+    child._hear(Tick(1))
+    await watch.step()
+    assert child.killed
 
 
 async def test_a_child_that_does_not_end_after_its_grace_is_killed(clock, child, watch):
@@ -424,6 +463,39 @@ async def test_for_a_hard_end_only_the_offender_pays(engine, child, burial):
     assert "3 s" in offender.next.error.message
     assert offender.next.attempt == 1
     assert [s.outcome for s in engine.jobs.settled[0][1:]] == ["released", "released"]
+
+
+async def test_a_timeout_is_told_as_it_was_though_its_start_was_heard_late(
+    clock, engine, child, burial
+):
+    child.claims(0)
+    clock.seconds += 0.4
+    child.starts(0, hard_end=1000.0 + 3 + SETTINGS.hard_after, at=1000.0)
+    child.condemned = frozenset({0})
+    engine.jobs.claims = [make_claim(0)]
+
+    await burial.bury(child)
+
+    assert "timeout of 3 s" in engine.jobs.settled[0][0].next.error.message
+
+
+async def test_who_was_at_work_in_a_dead_child_is_known_without_the_store(child):
+    child.claims(0, 1, 2, 3, 4)
+    child.starts(0, 1, 2, 3)
+    child._hear(Ended([1]))
+    child.lose([2, 3])
+    child._hear(Forsaken([3]))
+
+    assert suspects(child) == {"type-0", "type-1", "type-2"}
+
+
+@pytest.mark.parametrize("why", ["draining", "sacrificed"])
+async def test_nobody_is_suspected_of_an_end_that_was_wanted(child, why):
+    child.claims(0)
+    child.starts(0)
+    setattr(child, why, True)
+
+    assert suspects(child) == frozenset()
 
 
 async def test_a_drained_childs_rest_is_released(engine, child, burial):

@@ -5,7 +5,7 @@ from lamplighter.worker.ledger import Ledger
 
 def ledger_with(count: int = 3, *, sent_at: float = 100.0) -> Ledger:
     ledger = Ledger()
-    ledger.claimed("n" * 16, 5, [(f"job-{n}", n + 1) for n in range(count)], sent_at)
+    ledger.claimed("n" * 16, 5, [(f"job-{n}", n + 1, f"type-{n}") for n in range(count)], sent_at)
     return ledger
 
 

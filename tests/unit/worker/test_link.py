@@ -27,8 +27,8 @@ def make_line() -> tuple[Link, Link, list, list, list]:
 async def test_messages_arrive_in_order_and_typed():
     supervisor, child, heard, at_child, _ = make_line()
     said = [
-        Claimed("n", 0, 1.5, [("a", 1), ("b", 2)]),
-        Started([(0, 2.5), (1, 3.5)]),
+        Claimed("n", 0, 1.5, [("a", 1, "x"), ("b", 2, "y")]),
+        Started([(0, 2.5), (1, 3.5)], 1.75),
         Finished([0, 1]),
         Told("job.started", {"job_id": "a", "number": 1}),
     ]
@@ -49,11 +49,11 @@ async def test_messages_arrive_in_order_and_typed():
 async def test_what_is_flushed_is_there_before_the_next_instruction():
     supervisor, child, heard, _, _ = make_line()
 
-    child.say(Started([(0, 1.0)]))
+    child.say(Started([(0, 1.0)], 0.5))
     assert child.flush()
     supervisor.read()
 
-    assert heard == [Started([(0, 1.0)])]
+    assert heard == [Started([(0, 1.0)], 0.5)]
     supervisor.close()
     child.close()
 

@@ -91,7 +91,9 @@ class Worker:
         return Notifier(self, loops=lambda: [self.loop], **given)
 
     def run(self, count: int) -> None:
-        self.child.ledger.claimed("n", 0, [(str(number), 1) for number in range(count)], 0.0)
+        self.child.ledger.claimed(
+            "n", 0, [(str(number), 1, "work") for number in range(count)], 0.0
+        )
         self.child.ledger.started([(number, 1e9) for number in range(count)], 0.0)
 
 
