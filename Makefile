@@ -19,8 +19,8 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test postgres pooled check format lint types layers generated supply sbom fix coverage conformance faults \
-	bench bench-peers lock clean
+.PHONY: help run test postgres pooled redis check format lint types layers generated supply sbom fix coverage \
+	conformance faults bench bench-peers lock clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ run: $(VENV)/.core ## Run the example shop and its worker, until Ctrl-C
 
 # Tests that start a database server; `make postgres` runs them.
 WITH_SERVER := tests/unit/postgres tests/unit/servers tests/unit/proxies tests/system/test_faults_postgres.py
-TESTS := tests $(addprefix --ignore=,$(WITH_SERVER))
+TESTS := tests $(addprefix --ignore=,$(WITH_SERVER) tests/unit/redis)
 
 test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)
 	$(BIN)/python -m pytest $(TESTS) -q -n $(JOBS) --dist worksteal $(ARGS)
@@ -40,6 +40,9 @@ postgres: $(VENV)/.dev ## Run the contract and the tests of the PostgreSQL engin
 
 pooled: $(VENV)/.dev ## Run the contract through a proxy that gives each transaction another connection
 	LAMPLIGHTER_ENGINES=postgres-pooled LAMPLIGHTER_EXAMPLES=12 $(BIN)/python -m pytest tests/conformance -q -n $(JOBS) --dist worksteal $(ARGS)
+
+redis: $(VENV)/.dev ## Run the contract and the tests of the Redis engine, on a server of its own
+	LAMPLIGHTER_ENGINES=redis,redis-sharded $(BIN)/python -m pytest tests/conformance tests/unit/redis -q -n $(JOBS) --dist worksteal $(ARGS)
 
 check: format lint types layers generated supply ## Run every check that needs no test: the six below
 

@@ -21,6 +21,7 @@ ALLOWED_IN = {
     "pytest_asyncio": ("port/conformance", "testing"),
     "hypothesis": ("port/conformance",),
     "psycopg": ("engines/postgres",),
+    "hiredis": ("engines/redis",),
 }
 """Libraries that are not required at run time: for tests that are shipped, and for extras."""
 

@@ -34,9 +34,20 @@ def connect(
         return Instrumented(SqliteEngine(url, clock_ms or runtime.now_ms, deadline))
     if scheme in ("postgresql", "postgres"):
         return Instrumented(_postgres(url, clock_ms, deadline))
+    if scheme in ("redis", "rediss", "unix"):
+        return Instrumented(_redis(url, clock_ms, deadline))
+    if not url.strip():
+        raise InvalidUrl(
+            "the address of the store is empty",
+            hint="write one to LAMPLIGHTER_URL, to the file LAMPLIGHTER_URL_FILE names or behind "
+            "--url, or unset them; for instance sqlite:///jobs.db",
+            value=url,
+        )
     raise InvalidUrl(
-        f"unknown engine {shown(scheme or url)} in the url",
-        hint="use sqlite:///jobs.db or postgresql://user:password@host/database",
+        # Without a scheme it may be anything, a password included: it is not repeated.
+        f"unknown engine {shown(scheme)} in the url" if scheme else "the url names no engine",
+        hint="use sqlite:///jobs.db, postgresql://user:password@host/database or "
+        "redis://user:password@host",
         value=scheme,
     )
 
@@ -53,3 +64,17 @@ def _postgres(url: str, clock_ms: Callable[[], int] | None, deadline: float) -> 
             value="psycopg",
         ) from error
     return PostgresEngine(url, clock_ms, deadline)
+
+
+def _redis(url: str, clock_ms: Callable[[], int] | None, deadline: float) -> Engine:
+    try:
+        from lamplighter.engines.redis.engine import RedisEngine
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "hiredis":
+            raise
+        raise InvalidUrl(
+            "the url asks for Redis, whose driver `hiredis` is not installed",
+            hint="pip install 'lamplighter[redis]'",
+            value="hiredis",
+        ) from error
+    return RedisEngine(url, clock_ms, deadline)

@@ -58,10 +58,30 @@ def pooled_postgres_stores(folder: Path) -> Iterator[FreshStore]:
         yield fresh
 
 
+@contextmanager
+def redis_stores(folder: Path) -> Iterator[FreshStore]:
+    """A new prefix for each store, on a server that all tests share."""
+    from tests.servers.redis_stores import redis_prefixes
+
+    with redis_prefixes(folder) as fresh:
+        yield fresh
+
+
+@contextmanager
+def sharded_redis_stores(folder: Path) -> Iterator[FreshStore]:
+    """The same, each store divided into four shards."""
+    from tests.servers.redis_stores import redis_prefixes
+
+    with redis_prefixes(folder, shards="4") as fresh:
+        yield fresh
+
+
 ENGINES: dict[str, Callable[[Path], AbstractContextManager[FreshStore]]] = {
     "sqlite": sqlite_files,
     "postgres": postgres_stores,
     "postgres-pooled": pooled_postgres_stores,
+    "redis": redis_stores,
+    "redis-sharded": sharded_redis_stores,
 }
 CHOSEN = os.environ.get("LAMPLIGHTER_ENGINES", "sqlite").split(",")
 
@@ -70,6 +90,11 @@ if {"postgres", "postgres-pooled"} & set(CHOSEN):
     from tests.servers.stores import shared_pooler_ends, shared_postgres_ends
 
     __all__ += ["shared_pooler_ends", "shared_postgres_ends"]
+
+if {"redis", "redis-sharded"} & set(CHOSEN):
+    from tests.servers.redis_stores import shared_redis_ends
+
+    __all__ += ["shared_redis_ends"]
 
 
 @pytest.fixture(params=CHOSEN)

@@ -1,0 +1,39 @@
+"""What a verb is given: a way to run one script."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+Argument = bytes | str | int | float
+
+
+class Call(Protocol):
+    """One round trip to the store, repeated while the server cannot be reached.
+
+    A verb is a plain ``async def verb(call: Call, …)``: it turns values into arguments, runs one
+    script, and turns what comes back into answers.
+
+        said = await call.run("renew", (lease_ms, *ids), shard=2, urgent=True)
+
+    A script may be run twice when a reply was lost, so each must be repeatable.
+    """
+
+    @property
+    def shards(self) -> int:
+        """How many shards the store has; they are numbered from 0."""
+        ...
+
+    async def run(
+        self,
+        script: str,
+        args: Sequence[Argument],
+        *,
+        shard: int = 0,
+        urgent: bool = False,
+    ) -> Any:
+        """Run ``lua/<script>.lua`` on one shard and give what it returns: bytes, numbers, lists.
+
+        The script gets the shard's prefix as ``KEYS[1]``, the clock as ``ARGV[1]`` and ``args``
+        from ``ARGV[2]`` on. ``urgent`` is for what keeps a worker alive (renew, beat): it never
+        waits behind other calls.
+        """
+        ...

@@ -1,0 +1,169 @@
+"""The listening end of wake-ups: a connection of its own, on which the server lets us wait."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from lamplighter import runtime
+from lamplighter.engines.redis import forks
+from lamplighter.engines.redis.address import Address
+from lamplighter.engines.redis.call import Call
+from lamplighter.engines.redis.connection import Connection, connect
+from lamplighter.engines.redis.faults import Lost
+from lamplighter.engines.redis.keys import shard_prefix
+from lamplighter.engines.redis.wire import ProtocolError, ReplyError
+from lamplighter.model.errors import LamplighterError, StoreError
+
+_BLOCK_SECONDS = 20
+_ANSWER_SECONDS = 10.0
+_LOOK_SECONDS = 2.0
+_SLACK_MS = 1_000
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+_NEVER = "-"
+
+
+class Ear:
+    """Hears for one event loop.
+
+    What is new on a topic has a number. A wait first asks for the number and leaves its name with
+    the store, in one step, so that nothing is missed; then it is told through its own list.
+    """
+
+    def __init__(self, address: Address, call: Call) -> None:
+        self._address = address
+        self._call = call
+        self._name = f"{runtime.random_bits(64):016x}"
+        self._list = f"{shard_prefix(address.prefix, 0)}wake:{self._name}"
+        self._seen: dict[str, str] = {}
+        """The number of the last news of each topic that somebody here was told."""
+        self._waiting: dict[asyncio.Future[None], frozenset[str]] = {}
+        self._wanted = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
+        self._forked = False
+        forks.watch(self)
+
+    async def hear(self, topics: frozenset[str], seconds: float) -> bool:
+        """Wait until one of these topics has news, or the time is over."""
+        if self._forked:
+            raise forks.refusal(self._address.shown)
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[future] = topics
+        self._wanted.set()
+        if self._task is None:
+            self._task = runtime.spawn(self._listen(), name="redis-listen")
+        end = runtime.monotonic() + seconds
+        try:
+            await self._look(topics, seconds)
+            async with asyncio.timeout(max(0.0, end - runtime.monotonic())):
+                await future
+        except TimeoutError:
+            return future.done() and not future.cancelled()
+        finally:
+            del self._waiting[future]
+        return True
+
+    async def close(self, *, wait: bool = True) -> None:
+        """Stop listening."""
+        task, self._task = self._task, None
+        if task is not None and wait:
+            task.cancel()
+            await asyncio.wait({task})
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.let_go()
+
+    def forget(self) -> list[object]:
+        """Give up the connection without touching it: it is the parent process's."""
+        self._forked = True
+        inherited: list[object] = [self._connection, self._task, dict(self._waiting)]
+        self._connection = self._task = None
+        self._waiting = {}
+        return inherited
+
+    async def _look(self, topics: frozenset[str], seconds: float) -> None:
+        """Ask what is new, and leave our name; without an answer, a wait is only a wait."""
+        names = sorted(topics)
+        span = int(seconds * 1000) + _SLACK_MS
+        args: list[str | int] = [self._name, span]
+        for topic in names:
+            args += (topic, self._seen.get(topic, _NEVER))
+        try:
+            # The first look must not be missed, however short the wait.
+            async with asyncio.timeout(max(seconds, _LOOK_SECONDS)):
+                numbers: list[bytes] = await self._call.run("listen", args)
+        except (StoreError, TimeoutError):
+            return
+        for topic, number in zip(names, numbers, strict=True):
+            self._told(topic, number.decode())
+
+    def _told(self, topic: str, number: str) -> None:
+        """Wake everybody who waits for a topic, if this is news."""
+        before = self._seen.get(topic, _NEVER)
+        if before == _NEVER:
+            self._seen[topic] = number
+            return
+        if number in ("", before):
+            return
+        self._seen[topic] = number
+        for future, topics in self._waiting.items():
+            if topic in topics and not future.done():
+                future.set_result(None)
+
+    async def _listen(self) -> None:
+        """Listen while anybody waits, over as many connections as that takes."""
+        first, pause = True, _FIRST_PAUSE
+        while True:
+            await self._wanted.wait()
+            try:
+                connection = self._connection = await connect(
+                    self._address,
+                    _BLOCK_SECONDS + _ANSWER_SECONDS,
+                    _BLOCK_SECONDS + _ANSWER_SECONDS,
+                )
+                if not first:
+                    self._wake_all()  # nobody knows what was said meanwhile
+                first = False
+                pause = await self._hold_ear(connection, pause)
+            except (LamplighterError, Lost, ProtocolError, ReplyError, OSError):
+                pass  # OSError: also a server that did not answer in time
+            finally:
+                self._drop()
+            await runtime.sleep(pause * (0.5 + runtime.random()))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _hold_ear(self, connection: Connection, pause: float) -> float:
+        """Take what is told, until the connection breaks."""
+        while not connection.closed:
+            await self._wanted.wait()
+            reply = await connection.command("BLPOP", self._list, _BLOCK_SECONDS)
+            pause = _FIRST_PAUSE
+            if reply is not None:
+                number, _, topic = reply[1].decode().partition(" ")
+                self._arrived(topic, number)
+            if not self._waiting:
+                self._wanted.clear()
+        return pause
+
+    def _arrived(self, topic: str, number: str) -> None:
+        """Tell what was left in our list, unless a look has found it before."""
+        if any(topic in topics for topics in self._waiting.values()):
+            before = self._seen.get(topic, _NEVER)
+            if before not in ("", _NEVER) and int(number) <= int(before):
+                return
+            self._seen.setdefault(topic, "")
+            self._told(topic, number)
+        # Else the next wait finds it by its number.
+
+    def _wake_all(self) -> None:
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.let_go()

@@ -1,0 +1,331 @@
+"""Puts the parts together: the engine for `redis://`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from lamplighter.engines.redis import address, installer
+from lamplighter.engines.redis.address import Durability
+from lamplighter.engines.redis.call import Call
+from lamplighter.engines.redis.transport import Transport
+from lamplighter.engines.redis.verbs import inspect, membership, rescue
+from lamplighter.engines.redis.verbs import settings as operators
+from lamplighter.engines.redis.verbs.cancel import cancel
+from lamplighter.engines.redis.verbs.check_up import check_up
+from lamplighter.engines.redis.verbs.claim import claim
+from lamplighter.engines.redis.verbs.explain import explain
+from lamplighter.engines.redis.verbs.hold import hold
+from lamplighter.engines.redis.verbs.prune import prune
+from lamplighter.engines.redis.verbs.purge import purge
+from lamplighter.engines.redis.verbs.record import record
+from lamplighter.engines.redis.verbs.renew import renew
+from lamplighter.engines.redis.verbs.replay import replay
+from lamplighter.engines.redis.verbs.retry import retry
+from lamplighter.engines.redis.verbs.settle import settle
+from lamplighter.engines.redis.verbs.submit import submit
+from lamplighter.engines.redis.verbs.unhold import unhold
+from lamplighter.engines.redis.wakeup import RedisWakeup
+from lamplighter.model.errors import InvalidInput, InvalidOption, StoreClosed
+from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
+from lamplighter.model.lifecycle import Settlement
+from lamplighter.model.names import check_words
+from lamplighter.port.capabilities import Capabilities
+from lamplighter.port.checkup import Checkup
+from lamplighter.port.store import DEFAULT_LEASE_MS
+from lamplighter.port.values import (
+    Beat,
+    Changed,
+    Claimed,
+    ClaimRequest,
+    DeadGroup,
+    Expired,
+    Explanation,
+    JobFilter,
+    JobPage,
+    LogPiece,
+    NewWorker,
+    Pruned,
+    QueueInfo,
+    QueueSettings,
+    Recorded,
+    Recording,
+    Renewal,
+    Renewed,
+    Retention,
+    Settled,
+    Submitted,
+    TenantInfo,
+    TenantSettings,
+    TypeRow,
+    TypeSettings,
+    WorkerInfo,
+)
+
+T = TypeVar("T")
+
+CAPABILITIES = Capabilities(
+    name="redis",
+    many_machines=True,
+    push_wakeup=True,
+    durable_submit=False,
+    loss_window="none when the server is killed; the last second or two when its machine fails; "
+    "after a failover, what had not reached the replica (durability=everysec)",
+    max_batch=500,
+)
+DURABLE = replace(
+    CAPABILITIES,
+    durable_submit=True,
+    loss_window="none while the server's disk lives; after a failover, what had not reached the "
+    "replica (durability=always)",
+)
+FORGETFUL = replace(
+    CAPABILITIES,
+    loss_window="as the server's settings have it, whatever they are: durability=none in the url",
+)
+_DECLARED = {
+    Durability.ALWAYS: DURABLE,
+    Durability.EVERYSEC: CAPABILITIES,
+    Durability.NONE: FORGETFUL,
+}
+
+
+class RedisEngine:
+    """The engine in memory.
+
+    ``clock_ms`` is for tests: each call then tells the store what time it is.
+    """
+
+    def __init__(
+        self, url: str, clock_ms: Callable[[], int] | None = None, deadline: float = 30.0
+    ) -> None:
+        self._address = address.parse(url)
+        self.capabilities = _DECLARED[self._address.durability]
+        self._clock_ms = clock_ms
+        self._deadline = deadline
+        # The parts exist only between open and close; using them before says so.
+        self._closed = cast("Any", _Closed(self._address.shown))
+        self.jobs: RedisJobs = self._closed
+        self.membership: RedisMembership = self._closed
+        self.settings: RedisSettings = self._closed
+        self.inspector: RedisInspector = self._closed
+        self.wakeup: RedisWakeup = self._closed
+        self._transport: Transport | None = None
+
+    async def open(self, *, create: bool = True) -> None:
+        if self._transport is not None:
+            return
+        _, state = await self._prepare(create=create)
+        transport = self._transport = Transport(self._address, self._deadline, self._clock_ms)
+        transport.divide(state.shards)
+        self.jobs = RedisJobs(transport)
+        self.membership = RedisMembership(transport)
+        self.settings = RedisSettings(transport)
+        self.inspector = RedisInspector(transport)
+        self.wakeup = RedisWakeup(self._address, transport)
+
+    async def close(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is None:
+            return
+        await self.wakeup.close()
+        await transport.close()
+
+    async def migrate(
+        self, *, run: Sequence[str] = (), read: Sequence[str] = ()
+    ) -> tuple[int, int]:
+        await self.grant(run=run, read=read)
+        before, state = await self._prepare(create=True)
+        return before, state.version
+
+    async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:
+        if run or read:
+            name = [*run, *read][0]
+            raise InvalidOption(
+                f"the rights of Redis users are not ours to give, so `{name}` gets none",
+                hint=f"let an administrator say: ACL SETUSER {name} ~{{{self._address.prefix}:* "
+                "+@all -@admin -@dangerous +info",
+                value=name,
+            )
+
+    async def check_up(self, *, lease_ms: int = DEFAULT_LEASE_MS) -> Checkup:
+        return await check_up(self._address, self._deadline, lease_ms)
+
+    async def _prepare(self, *, create: bool) -> tuple[int, installer.State]:
+        return await installer.prepare(
+            self._address, self._deadline, create=create, clock_ms=self._clock_ms
+        )
+
+
+class _Closed:
+    """Stands where the parts of an engine will be."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __getattr__(self, name: str) -> Any:
+        raise StoreClosed(
+            f"the store `{self._where}` is not open", hint="call `await engine.open()` first"
+        )
+
+
+class RedisJobs:
+    """The verbs that move jobs."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        return await submit(self._call, _bounded(jobs)) if jobs else []
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        return await claim(self._call, request)
+
+    async def renew(self, leases: Sequence[Renewal], lease_ms: int) -> list[Renewed]:
+        return await renew(self._call, _bounded(leases), lease_ms) if leases else []
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        return await settle(self._call, _bounded(settlements)) if settlements else []
+
+    async def record(self, recordings: Sequence[Recording]) -> list[Recorded]:
+        return await record(self._call, _bounded(recordings)) if recordings else []
+
+    async def rescue(self, limit: int) -> list[Expired]:
+        return await rescue.rescue(self._call, limit)
+
+    async def claims_of(self, worker: str) -> list[Claim]:
+        return await rescue.claims_of(self._call, worker)
+
+    async def cancel(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._operate(cancel, ids, by, reason)
+
+    async def hold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._operate(hold, ids, by, reason)
+
+    async def unhold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._operate(unhold, ids, by, reason)
+
+    async def retry(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._operate(retry, ids, by, reason)
+
+    async def replay(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._operate(replay, ids, by, reason)
+
+    async def purge(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        return await self._operate(purge, ids, by, reason)
+
+    async def _operate(
+        self,
+        verb: Callable[[Call, Sequence[str], str, str], Awaitable[list[Changed]]],
+        ids: Sequence[str],
+        by: str,
+        reason: str,
+    ) -> list[Changed]:
+        _check_note(by, reason)
+        return await verb(self._call, _bounded(ids), by, reason) if ids else []
+
+    async def prune(self, retention: Retention, limit: int) -> Pruned:
+        return await prune(self._call, retention, limit)
+
+
+class RedisMembership:
+    """Who is alive."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def join(self, worker: NewWorker) -> Beat:
+        return await membership.join(self._call, worker)
+
+    async def beat(self, worker: str, running: int) -> Beat:
+        return await membership.beat(self._call, worker, running)
+
+    async def leave(self, worker: str) -> None:
+        await membership.leave(self._call, worker)
+
+    async def lead(self, role: str, holder: str, term_ms: int) -> bool:
+        return await membership.lead(self._call, role, holder, term_ms)
+
+
+class RedisSettings:
+    """What operators set."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
+        _check_note(by, reason)
+        await operators.put_queue(self._call, name, settings, by, reason)
+
+    async def put_tenant(
+        self, name: str, settings: TenantSettings, *, by: str, reason: str
+    ) -> None:
+        _check_note(by, reason)
+        await operators.put_tenant(self._call, name, settings, by, reason)
+
+    async def put_type(self, name: str, settings: TypeSettings, *, by: str, reason: str) -> None:
+        _check_note(by, reason)
+        await operators.put_type(self._call, name, settings, by, reason)
+
+
+class RedisInspector:
+    """Reads."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def job(self, job_id: str) -> JobRecord | None:
+        return await inspect.job(self._call, job_id)
+
+    async def jobs(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> JobPage:
+        return await inspect.jobs(self._call, which, limit, cursor)
+
+    async def explain(self, job_id: str) -> Explanation | None:
+        return await explain(self._call, job_id)
+
+    async def counts(self) -> dict[str, int]:
+        return await inspect.counts(self._call)
+
+    async def queues(self) -> list[QueueInfo]:
+        return await inspect.queues(self._call)
+
+    async def tenants(self) -> list[TenantInfo]:
+        return await inspect.tenants(self._call)
+
+    async def types(self) -> list[TypeRow]:
+        return await inspect.types(self._call)
+
+    async def workers(self) -> list[WorkerInfo]:
+        return await inspect.workers(self._call)
+
+    async def attempts(self, job_id: str) -> list[Attempt]:
+        return await inspect.attempts(self._call, job_id)
+
+    async def logs(
+        self,
+        job_id: str,
+        *,
+        tenant: str | None = None,
+        after: tuple[int, int] | None = None,
+        limit: int = 100,
+    ) -> list[LogPiece]:
+        return await inspect.logs(self._call, job_id, tenant, after, limit)
+
+    async def dead_groups(self, which: JobFilter) -> list[DeadGroup]:
+        return await inspect.dead_groups(self._call, which)
+
+
+def _check_note(by: str, reason: str) -> None:
+    check_words("operator's name", by)
+    check_words("reason", reason)
+
+
+def _bounded(items: Sequence[T]) -> Sequence[T]:
+    if len(items) > CAPABILITIES.max_batch:
+        raise InvalidInput(
+            f"{len(items)} items in one call, the limit is {CAPABILITIES.max_batch}",
+            hint=f"split the call into batches of at most {CAPABILITIES.max_batch}",
+            value=len(items),
+        )
+    return items

@@ -1,0 +1,177 @@
+"""Whether a server holds our store, and how it gets one.
+
+A store is a mark in its first shard: that it is ours, its version, and into how many shards it is
+divided, which never changes. Scripts need no installing: the server gets them as they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from lamplighter import runtime
+from lamplighter.engines.redis import faults, scripts, server
+from lamplighter.engines.redis.address import Address
+from lamplighter.engines.redis.connection import Connection, connect
+from lamplighter.engines.redis.faults import Lost
+from lamplighter.engines.redis.keys import shard_prefix
+from lamplighter.engines.redis.wire import ProtocolError, ReplyError
+from lamplighter.model.errors import (
+    InvalidUrl,
+    StoreForeign,
+    StoreNewer,
+    StoreUnreachable,
+)
+
+VERSION = 1
+PATIENCE = 5.0
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+_PAGE = 1_000
+_MOST_PAGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is under the prefix: the version, 0 for nothing, and the number of shards."""
+
+    version: int
+    shards: int
+
+
+async def prepare(
+    address: Address,
+    deadline: float,
+    *,
+    create: bool = True,
+    clock_ms: Callable[[], int] | None = None,
+) -> tuple[int, State]:
+    """Check that the store is ours and of this version; make one where none is.
+
+    Gives the version before and what there is now. Without ``create`` a store that is not there
+    is refused.
+    """
+    async with connected(address, deadline) as connection:
+        server.check(await server.read(connection), address)
+        state = await known(connection, address)
+        if state.version:
+            return state.version, state
+        if not create:
+            raise StoreUnreachable(
+                f"there is no store at {address.shown} yet",
+                hint="name another one with --url or LAMPLIGHTER_URL, or run: lamplighter migrate",
+                value=address.shown,
+            )
+        await _check_empty(connection, address)
+        now = None if clock_ms is None else clock_ms()
+        return 0, _state(await _open(connection, address, "make", now), address)
+
+
+async def known(connection: Connection, address: Address) -> State:
+    """Give what is there, if this program may use it."""
+    return _state(await _open(connection, address, "look"), address)
+
+
+@asynccontextmanager
+async def connected(address: Address, deadline: float) -> AsyncGenerator[Connection]:
+    """Give a connection to a server that may just be starting; errors come out explained."""
+    try:
+        connection = await _patiently(address, min(deadline, PATIENCE))
+        try:
+            yield connection
+        finally:
+            connection.let_go()
+    except (Lost, ProtocolError, ReplyError, OSError) as error:
+        raise faults.explain(error, address.shown) from error
+
+
+async def _patiently(address: Address, seconds: float) -> Connection:
+    end = runtime.monotonic() + seconds
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            connection = await connect(address, seconds, seconds)
+            try:
+                await connection.command("PING")  # a server that is loading says so
+            except BaseException:
+                connection.let_go()
+                raise
+            return connection
+        except TimeoutError as error:
+            raise StoreUnreachable(
+                f"the Redis server at {address.shown} did not accept a connection in {seconds:g} s",
+                hint="check host and port in the url, and that nothing blocks the way",
+                value=address.shown,
+            ) from error
+        except (Lost, ProtocolError, ReplyError, OSError) as error:
+            if not faults.may_pass(error) or runtime.monotonic() + pause > end:
+                raise
+        await runtime.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def _open(
+    connection: Connection, address: Address, wish: str, now: int | None = None
+) -> list[bytes]:
+    prefix = shard_prefix(address.prefix, 0)
+    clock = "" if now is None else str(now)
+    text = scripts.script("open").text
+    return await connection.command(
+        "EVAL", text, 1, prefix, clock, wish, VERSION, address.shards or 1
+    )
+
+
+def _state(said: list[bytes], address: Address) -> State:
+    """Read what the script found, and refuse what this program must not use."""
+    word, *rest = [one.decode("utf-8", "replace") for one in said]
+    if word == "none":
+        return State(0, address.shards or 1)
+    if word == "foreign":
+        raise _foreign(rest[0], address)
+    version, shards = rest
+    if not (version.isdecimal() and shards.isdecimal()):
+        raise _foreign(f"{shard_prefix(address.prefix, 0)}meta", address)
+    if int(version) > VERSION:
+        raise StoreNewer(
+            f"the store at {address.shown} has version {version}; "
+            f"this program knows versions up to {VERSION}",
+            hint="update lamplighter on this machine",
+            value=address.shown,
+        )
+    if address.shards not in (None, int(shards)):
+        raise InvalidUrl(
+            f"the url asks for shards={address.shards}, but the store at {address.shown} was made "
+            f"with {shards}, and that cannot be changed",
+            hint=f"write shards={shards} or leave it out; a new store needs another prefix",
+            value=address.shards,
+        )
+    return State(int(version), int(shards))
+
+
+async def _check_empty(connection: Connection, address: Address) -> None:
+    """Refuse a prefix that others use, as far as a few looks can tell.
+
+    Only before a store is made: to go through all keys of a large server would take long.
+    """
+    cursor: bytes = b"0"
+    for _ in range(_MOST_PAGES):
+        cursor, keys = await connection.command(
+            "SCAN", cursor, "MATCH", f"{{{address.prefix}:*", "COUNT", _PAGE
+        )
+        if keys:
+            # Another process may just have made the store.
+            if (await known(connection, address)).version:
+                return
+            raise _foreign(keys[0].decode("utf-8", "replace"), address)
+        if cursor == b"0":
+            return
+
+
+def _foreign(key: str, address: Address) -> StoreForeign:
+    return StoreForeign(
+        f"the key `{key}` at {address.shown} is in the place of a store, but there is none",
+        hint="name another prefix in the url, for instance ?prefix=jobs; if a store was emptied "
+        "here while it was in use, stop all its processes and delete the rest",
+        value=key,
+    )

@@ -1,0 +1,76 @@
+"""The keys of a store, described once; scripts build them from the prefix of their shard.
+
+All keys of a shard begin with ``{prefix:number}:``, whose braces keep them together in a cluster.
+Names of people's making are percent-encoded in keys (`encode`), and plain inside values.
+
+    meta            our mark, version, shards, when it was made; only in shard 0
+    job:<id>        a job, finished ones too, until it is purged or pruned: see records.py
+    run             id -> its running claim
+    lease:<ms>      id -> when its lease of this length ends; `spans` is the set of lengths
+    turn:<lane>:<tenant>    waiting jobs of a tenant: due, then sequence number and id
+    line:<lane>     awake turns: tenant -> virtual time
+    heads:<lane>    awake turns: when their heads fell due
+    asleep:<lane>   turns whose head is due later: tenant -> when
+    shut:<lane>     turns of held tenants
+    share:<band>    tenant -> virtual time in a queue and level
+    bands           band -> its clock; `band` has their numbers, `band_lanes` their lanes
+    lanes, lane     number of a lane by its name, and the other way round
+    active:<queue>  lanes of a queue that have a turn
+    handed          queue -> hand-outs so far
+    seq             last sequence number
+    page:<n>        ids of 256 jobs in the order of submission; `oldest_page` is the first
+    gone, removed   how empty pages are, and how many jobs were removed
+    hold, cancel    id -> who, why, when
+    progress        id -> how far it has come
+    log:<id>        lease:number -> piece of the log
+    attempts:<id>   attempts that are over
+    ended:<state>   id -> when it ended
+    key:<tenant>:<scope>:<key>  an idempotency key; `keys` has when each was made
+    requests        nonces of claims that handed out something, and when
+    claimed         nonce -> how many of its jobs still run
+    prune           where retention goes on
+    queue, tenant, type     settings by name; `settings_version` counts their changes
+    worker:<id>     a worker; `workers` has their last beats
+    types           versions of types that workers can run; `types_seen` when each was last alive
+    roles           role -> who holds it until when
+    told            counts news of all topics; only in shard 0, like the next three, which expire
+    news:<topic>    number of the last news
+    waiters:<topic> who waits for news, and until when
+    wake:<ear>      what somebody who waits was told
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+"""What a prefix may be: nothing that a pattern or a hash tag would read in its own way."""
+
+KINDS = {
+    **dict.fromkeys(("job", "seq", "page", "oldest_page", "removed", "key", "told"), "string"),
+    **dict.fromkeys(("settings_version", "news"), "string"),
+    **dict.fromkeys(("meta", "run", "band", "bands", "band_lanes", "lanes", "lane"), "hash"),
+    **dict.fromkeys(("handed", "hold", "cancel", "progress", "log"), "hash"),
+    **dict.fromkeys(("claimed", "prune", "queue", "tenant", "type", "worker"), "hash"),
+    **dict.fromkeys(("types", "roles"), "hash"),
+    **dict.fromkeys(("lease", "turn", "line", "heads", "asleep", "shut", "share"), "zset"),
+    **dict.fromkeys(("gone", "ended", "keys", "requests", "workers", "types_seen"), "zset"),
+    **dict.fromkeys(("waiters",), "zset"),
+    **dict.fromkeys(("spans", "active"), "set"),
+    **dict.fromkeys(("attempts", "wake"), "list"),
+}
+"""The type of each key, by the word it begins with. Tests compare every key with it."""
+EXPIRING = frozenset({"news", "waiters", "wake"})
+"""Hints. Nothing else may expire."""
+
+
+def shard_prefix(prefix: str, shard: int) -> str:
+    """Give what all keys of a shard begin with."""
+    return f"{{{prefix}:{shard}}}:"
+
+
+def encode(name: str) -> str:
+    """Write a name as a part of a key; `encode` in `lua/lib/keys.lua` writes the same."""
+    # The one character beside ours that `quote` never touches.
+    return quote(name, safe="").replace("~", "%7E")

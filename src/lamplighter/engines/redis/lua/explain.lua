@@ -1,0 +1,32 @@
+-- explain: read a job and what decides beside it.
+-- KEYS  1 shard
+-- ARGV  1 clock  2 id
+-- RETURNS  now, the job as lib/seen.lua makes it, settings of its queue, type and tenant or '', how
+--          many jobs of its turn go before it; nothing for a job that is not there
+-- TOUCHES  nothing; reads what inspect_jobs reads, queue, type, tenant, turn:<lane>:<tenant>.
+--          Bound: one job.
+--@include lib/clock.lua
+--@include lib/keys.lua
+--@include lib/record.lua
+--@include lib/turns.lua
+--@include lib/changes.lua
+--@include lib/seen.lua
+
+local P, now = KEYS[1], now_ms(ARGV[1])
+local id = ARGV[2]
+
+local entry = seen_job(P, id)
+if not entry then
+  return {}
+end
+local _, _, lane, seq = head(entry[1])
+local of, tenant = lane_of(P, lane), tenant_of(entry[1])
+local before = redis.call('ZRANK', turn_key(P, lane, tenant), string.format('%011x', seq) .. id)
+return {
+  now,
+  entry,
+  redis.call('HGET', P .. 'queue', of.queue) or '',
+  redis.call('HGET', P .. 'type', of.type) or '',
+  redis.call('HGET', P .. 'tenant', tenant) or '',
+  before or 0,
+}

@@ -1,0 +1,42 @@
+-- inspect_dead_groups: count dead letters that a filter means by type and fingerprint.
+-- KEYS  1 shard
+-- ARGV  1 clock  2, 3 when it died and id of the last that was looked at  4 filter
+-- RETURNS  when it died and id of the last job looked at, 1 when there may be more behind it, how
+--          many were looked at, then per group: type, fingerprint, count, when the newest died, its
+--          id
+-- TOUCHES  nothing; reads ended:dead, job, lane. Bound: 500 jobs.
+--@include lib/clock.lua
+--@include lib/keys.lua
+--@include lib/record.lua
+--@include lib/turns.lua
+--@include lib/changes.lua
+--@include lib/filter.lua
+--@include lib/behind.lua
+
+local P, now = KEYS[1], now_ms(ARGV[1])
+local finished, id, filter = tonumber(ARGV[2]), ARGV[3], read_filter(ARGV[4])
+local JOBS = 500
+
+local dead = P .. 'ended:dead'
+local rank = rank_behind(dead, finished, id)
+local given = redis.call('ZRANGE', dead, rank, rank + JOBS - 1, 'REV', 'WITHSCORES')
+local groups, order = {}, {}
+for place = 1, #given, 2 do
+  id, finished = given[place], tonumber(given[place + 1])
+  local value = brief(P, id)
+  if value and fits(P, filter, id, value, now) then
+    local _, _, lane = head(value)
+    local of = lane_of(P, lane).type
+    local print_ = fingerprint_of(part_of(P, id, value, 'error')) or ''
+    local group = groups[of .. '\0' .. print_]
+    if group then
+      group[3] = group[3] + 1
+    else
+      group = { of, print_, 1, finished, id }
+      groups[of .. '\0' .. print_] = group
+      order[#order + 1] = group
+    end
+  end
+end
+local more = rank + #given / 2 < redis.call('ZCARD', dead) and 1 or 0
+return { finished, id, more, #given / 2, unpack(order) }

@@ -1,0 +1,26 @@
+-- join: enter a worker and publish the types it knows; joining twice is joining once.
+-- KEYS  1 shard, always 0
+-- ARGV  1 clock  2 worker  3 host, pid, queues, slots as JSON  4… per type: name .. \0 .. hash,
+--       queue, schema and options as JSON
+-- RETURNS  settings version
+-- TOUCHES  workers, worker:<id>, types, types_seen. Bound: the types of one worker.
+--@include lib/clock.lua
+--@include lib/keys.lua
+
+local P, now = KEYS[1], now_ms(ARGV[1])
+local worker, info = ARGV[2], ARGV[3]
+local FIRST_TYPE = 4
+
+local versions = {}
+for place = FIRST_TYPE, #ARGV, 2 do
+  local version, text = ARGV[place], ARGV[place + 1]
+  redis.call('HSET', P .. 'types', version, text)
+  redis.call('ZADD', P .. 'types_seen', now, version)
+  versions[#versions + 1] = version
+end
+local key = P .. 'worker:' .. encode(worker)
+redis.call('HSET', key, 'info', info, 'types', table.concat(versions, '\n'))
+redis.call('HSETNX', key, 'joined', now)
+redis.call('HSETNX', key, 'running', 0)
+redis.call('ZADD', P .. 'workers', now, worker)
+return tonumber(redis.call('GET', P .. 'settings_version') or '0')

@@ -1,0 +1,23 @@
+-- keys: names of people's making as parts of keys. The keyspace is described in keys.py.
+
+local function encode(name)
+  return (string.gsub(name, '[^A-Za-z0-9_.-]', function(byte)
+    return string.format('%%%02X', string.byte(byte))
+  end))
+end
+
+local function job_key(P, id)
+  return P .. 'job:' .. id
+end
+
+local function turn_key(P, lane, tenant)
+  return P .. 'turn:' .. lane .. ':' .. encode(tenant)
+end
+
+local function active_key(P, queue)
+  return P .. 'active:' .. encode(queue)
+end
+
+local function idempotency_key(P, tenant, scope, key)
+  return P .. 'key:' .. encode(tenant) .. ':' .. encode(scope) .. ':' .. encode(key)
+end

@@ -1,0 +1,25 @@
+-- removal: what goes with a job that has ended. After keys, record and changes.
+
+-- Remove a job and all that is kept about it; `value` is the beginning of it. Notes its page in
+-- `pages`, for `note_removed`.
+local function remove_job(P, id, value, pages)
+  local state, _, _, seq = head(value)
+  redis.call('UNLINK', job_key(P, id), P .. 'log:' .. id, P .. 'attempts:' .. id)
+  redis.call('HDEL', P .. 'hold', id)
+  redis.call('HDEL', P .. 'cancel', id)
+  redis.call('HDEL', P .. 'progress', id)
+  redis.call('ZREM', P .. 'ended:' .. STATES[state], id)
+  local page = math.floor(seq / 256)
+  pages[page] = (pages[page] or 0) + 1
+end
+
+-- Note how many jobs went, and how much of their pages: 128 stands for half of what a page holds.
+local function note_removed(P, pages)
+  for page, count in pairs(pages) do
+    redis.call('INCRBY', P .. 'removed', count)
+    local size = redis.call('STRLEN', P .. 'page:' .. page) / 26
+    if size > 0 then
+      redis.call('ZINCRBY', P .. 'gone', 256 * count / size, page)
+    end
+  end
+end

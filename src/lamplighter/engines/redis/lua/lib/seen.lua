@@ -1,0 +1,26 @@
+-- seen: everything about a job, as records.py reads it. After keys, record, turns and changes.
+
+-- One entry of seven: value, lane, running claim, end of its lease, hold, cancel, progress; what is
+-- not there is ''. Gives nil for a job that is not there.
+local function seen_job(P, id)
+  local value = redis.call('GET', job_key(P, id))
+  if not value then
+    return nil
+  end
+  local state, _, lane = head(value)
+  local run = state == 'W' and redis.call('HGET', P .. 'run', id)
+  local ends = false
+  if run then
+    local _, _, lease_ms = unpack_run(run)
+    ends = redis.call('ZSCORE', P .. 'lease:' .. string.format('%.0f', lease_ms), id)
+  end
+  return {
+    value,
+    redis.call('HGET', P .. 'lane', lane) or '',
+    run or '',
+    ends or '',
+    redis.call('HGET', P .. 'hold', id) or '',
+    redis.call('HGET', P .. 'cancel', id) or '',
+    redis.call('HGET', P .. 'progress', id) or '',
+  }
+end

@@ -1,0 +1,44 @@
+-- renew: extend leases; those that belong to somebody else are left alone.
+-- KEYS  1 shard
+-- ARGV  1 clock  2 lease in ms  3… per lease: id; its fence
+-- RETURNS  per lease 'held', 'cancelling' or 'lost'
+-- TOUCHES  run, lease:<ms>, spans, cancel (reads). Bound: 500 leases.
+--@include lib/clock.lua
+--@include lib/record.lua
+--@include lib/fence.lua
+
+local P, now = KEYS[1], now_ms(ARGV[1])
+local lease_ms = tonumber(ARGV[2])
+local FIRST = 3
+
+local ids, answers, extended = {}, {}, {}
+for place = FIRST, #ARGV, 2 do
+  ids[#ids + 1] = ARGV[place]
+end
+local cancels = redis.call('HMGET', P .. 'cancel', unpack(ids))
+
+-- A lease of another length moves to those of its kind.
+local function change_length(id, run)
+  local lease, nonce, old_ms, claimed, handout, worker = unpack_run(run)
+  if old_ms ~= lease_ms then
+    redis.call('ZREM', P .. 'lease:' .. string.format('%.0f', old_ms), id)
+    redis.call('HSET', P .. 'run', id,
+      pack_run(lease, claimed, handout, nonce, lease_ms, worker))
+  end
+end
+
+for n, run in ipairs(redis.call('HMGET', P .. 'run', unpack(ids))) do
+  if holds(run, ARGV[FIRST + 2 * n - 1]) then
+    change_length(ids[n], run)
+    extended[#extended + 1] = now + lease_ms
+    extended[#extended + 1] = ids[n]
+    answers[n] = cancels[n] and 'cancelling' or 'held'
+  else
+    answers[n] = 'lost'
+  end
+end
+if #extended > 0 then
+  redis.call('ZADD', P .. 'lease:' .. ARGV[2], unpack(extended))
+  redis.call('SADD', P .. 'spans', ARGV[2])
+end
+return answers

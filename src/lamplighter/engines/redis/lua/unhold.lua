@@ -1,0 +1,37 @@
+-- unhold: put jobs back into their turns, due when they were due.
+-- KEYS  1 shard
+-- ARGV  1 clock  2… ids, each once
+-- RETURNS  per id: done | already | conflict | unknown, state after it or ''
+-- TOUCHES  job (reads), run (reads), hold, the turns of these jobs. Bound: 100 ids.
+--@include lib/clock.lua
+--@include lib/keys.lua
+--@include lib/record.lua
+--@include lib/turns.lua
+--@include lib/changes.lua
+
+local P, now = KEYS[1], now_ms(ARGV[1])
+local FIRST_ID = 2
+
+local answers = {}
+for place = FIRST_ID, #ARGV do
+  local id = ARGV[place]
+  local value = brief(P, id)
+  if not value then
+    answer(answers, 'unknown', '')
+  else
+    local state, _, lane, seq, due = head(value)
+    local running = state == 'W' and is_running(P, id)
+    local shown = running and 'running' or STATES[state]
+    if TERMINAL[state] then
+      answer(answers, 'conflict', shown)
+    elseif redis.call('HDEL', P .. 'hold', id) == 0 then
+      answer(answers, 'already', shown)
+    else
+      if state == 'W' and not running then
+        enter(P, lane, tenant_of(value), due, seq, id, now)
+      end
+      answer(answers, 'done', shown)
+    end
+  end
+end
+return answers

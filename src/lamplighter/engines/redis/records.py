@@ -1,0 +1,218 @@
+"""Jobs as the store keeps them, packed into one value each. `lua/lib/record.lua` is the other side.
+
+Nothing else in Python knows what a value looks like. Ids are not in it: they are its key.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from struct import Struct
+
+from lamplighter.model.job import (
+    NO_EXTRAS,
+    Attempt,
+    Claim,
+    Delivery,
+    Fence,
+    Job,
+    JobRecord,
+    Level,
+    NewJob,
+)
+from lamplighter.port import rows, texts
+
+Lane = tuple[str, Level, str, str]
+"""Queue, level, type, requirement."""
+
+SUSPECT, AT_MOST_ONCE, RESULT, REASON, NOTE, SCHEDULE, HELD = 1, 2, 4, 8, 16, 32, 64
+
+_HEAD = "cBIQQQ"
+_STORY = "IIIII"
+_CLAIMED = "QIQQ16s"
+_LENGTHS = "HIIHIHIIH"
+_FIXED = Struct(f"<{_HEAD}{_STORY}{_CLAIMED}{_LENGTHS}")
+_PARTS = _FIXED.size
+_REST = Struct(f"<{_STORY}{_CLAIMED}")
+_SIZES = Struct(f"<{_LENGTHS}")
+_RUN = Struct("<IQQ16sQ")
+_ATTEMPT = Struct("<IIIQQ16sHHI")
+_NO_NONCE = bytes(16)
+_NEW = _REST.pack(1, 0, 0, 0, 0, 0, 0, 0, 0, _NO_NONCE)
+"""What has happened to a new job of the usual cost: nothing."""
+
+_LEVELS = {level.value: level for level in Level}
+_AT_LEAST_ONCE = Delivery.AT_LEAST_ONCE
+_STATES = {
+    b"W": "waiting",
+    b"B": "blocked",
+    b"S": "succeeded",
+    b"D": "dead",
+    b"C": "cancelled",
+    b"E": "expired",
+}
+
+
+# ── to the store ─────────────────────────────────────────────────────────────────────────────
+
+
+def body_of(job: NewJob) -> bytes:
+    """Pack a new job, all but the head that its script puts before it."""
+    tenant, args = job.tenant.encode(), job.args
+    rest = _NEW if job.cost == 1 else _REST.pack(job.cost, 0, 0, 0, 0, 0, 0, 0, 0, _NO_NONCE)
+    if job.extras is NO_EXTRAS and job.schedule is None:
+        sizes = _SIZES.pack(len(tenant), len(args), 0, 0, 0, 0, 0, 0, 0)
+        return b"%b%b%b%b" % (rest, sizes, tenant, args)
+    extras = (texts.extras_to_text(job.extras) or "").encode()
+    schedule = (job.schedule or "").encode()
+    sizes = _SIZES.pack(len(tenant), len(args), len(extras), len(schedule), 0, 0, 0, 0, 0)
+    return b"".join((rest, sizes, tenant, args, extras, schedule))
+
+
+def flags_of(job: NewJob) -> int:
+    """Give the flags of a new job, which stand in its head."""
+    return (
+        (0 if job.delivery is _AT_LEAST_ONCE else AT_MOST_ONCE)
+        + (0 if job.schedule is None else SCHEDULE)
+        + (HELD if job.held else 0)
+    )
+
+
+def lane_text(job: NewJob) -> bytes:
+    """Write the lane of a job as the store names it."""
+    return f"{job.queue}\0{int(job.level)}\0{job.type}\0{job.requirement}".encode()
+
+
+def mark_to_text(by: str, reason: str) -> str:
+    """Write who did something and why; the script adds when: `mark_at` in `lua/lib/mark.lua`."""
+    return json.dumps({"by": texts.clean(by), "reason": texts.clean(reason)})
+
+
+# ── from the store ───────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=4096)
+def lane_of(text: bytes) -> Lane:
+    """Read a lane; what follows the requirement (its band) is left out."""
+    queue, level, type_, requirement, *_ = text.decode().split("\0")
+    return queue, _LEVELS[int(level)], type_, requirement
+
+
+def job_of(job_id: str, value: bytes, lane: Lane) -> Job:
+    """Read the job a worker sees."""
+    (
+        _, flags, _, _, due, created, cost, generation, attempt, crashes, losses,
+        _, _, _, _, _, tenant, args, extras, schedule, _, _, _, _, _,
+    ) = _FIXED.unpack_from(value)  # fmt: skip
+    args_at = _PARTS + tenant
+    extras_at = args_at + args
+    schedule_at = extras_at + extras
+    return Job(
+        id=job_id,
+        type=lane[2],
+        args=value[args_at:extras_at],
+        queue=lane[0],
+        level=lane[1],
+        tenant=value[_PARTS:args_at].decode(),
+        due_at_ms=due,
+        created_at_ms=created,
+        delivery=Delivery.AT_MOST_ONCE if flags & AT_MOST_ONCE else _AT_LEAST_ONCE,
+        extras=texts.extras_of(value[extras_at:schedule_at].decode()) if extras else NO_EXTRAS,
+        attempt=attempt,
+        crashes=crashes,
+        losses=losses,
+        suspect=flags & SUSPECT != 0,
+        generation=generation,
+        cost=cost,
+        schedule=value[schedule_at : schedule_at + schedule].decode() if flags & SCHEDULE else None,
+    )
+
+
+def claim_of(job_id: str, value: bytes, lane: Lane, run: bytes) -> Claim:
+    """Read a running claim: ``run`` is what stands beside the job while it runs."""
+    lease, _, handout, nonce, _ = _RUN.unpack_from(run)
+    return Claim(
+        job=job_of(job_id, value, lane),
+        fence=Fence(lease, nonce.decode()),
+        worker=run[_RUN.size :].decode(),
+        handout=handout,
+    )
+
+
+def record_of(
+    job_id: str,
+    value: bytes,
+    lane: Lane,
+    *,
+    now: int,
+    run: bytes | None = None,
+    expires: int | None = None,
+    hold: bytes | None = None,
+    cancel: bytes | None = None,
+    progress: bytes | None = None,
+) -> JobRecord:
+    """Read everything the store knows of a job; the marks and the claim are kept beside it."""
+    fixed = _FIXED.unpack_from(value)
+    flags: int = fixed[1]
+    finished, lease, claimed, handout, nonce = fixed[11:16]
+    place = _PARTS + sum(fixed[16:20])
+    parts: list[bytes] = []
+    for size in fixed[20:25]:
+        parts.append(value[place : place + size])
+        place += size
+    error, worker, reason, result, note = parts
+    state = _STATES[fixed[0]]
+    if run is not None:
+        lease, claimed, handout, nonce, _ = _RUN.unpack_from(run)
+        worker, state = run[_RUN.size :], "running"
+    return rows.record_of(
+        job_of(job_id, value, lane),
+        (
+            lease,
+            None if nonce == _NO_NONCE else nonce.decode(),
+            _text(worker or None),
+            handout or None,
+        ),
+        (
+            state,
+            _text(hold),
+            _text(cancel),
+            claimed or None,
+            expires if run is not None else None,
+            finished or None,
+            reason.decode() if flags & REASON else None,
+            result if flags & RESULT else None,
+            note.decode() if flags & NOTE else None,
+            _text(error or None),
+            _text(progress),
+        ),
+        now,
+    )
+
+
+def attempt_of(job_id: str, value: bytes) -> Attempt:
+    """Read one entry of a job's history."""
+    generation, lease, number, started, finished, nonce, worker, outcome, _ = _ATTEMPT.unpack_from(
+        value
+    )
+    worker_at = _ATTEMPT.size
+    outcome_at = worker_at + worker
+    error_at = outcome_at + outcome
+    return rows.attempt_of(
+        (
+            job_id,
+            generation,
+            lease,
+            number,
+            value[worker_at:outcome_at].decode(),
+            value[outcome_at:error_at].decode(),
+            started,
+            finished or None,
+            _text(value[error_at:] or None),
+            nonce.decode(),
+        )
+    )
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "replace")

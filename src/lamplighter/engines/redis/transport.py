@@ -1,0 +1,256 @@
+"""The connections of one process, and how a script is run on them until it is answered.
+
+Every verb may be repeated, so a call outlives a lost connection, a restart and a failover of the
+server: it is sent again until it is answered or its time is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lamplighter import runtime
+from lamplighter.engines.redis import faults, forks, scripts
+from lamplighter.engines.redis.address import Address
+from lamplighter.engines.redis.call import Argument
+from lamplighter.engines.redis.connection import Connection, connect
+from lamplighter.engines.redis.faults import Lost
+from lamplighter.engines.redis.keys import shard_prefix
+from lamplighter.engines.redis.scripts import Script
+from lamplighter.engines.redis.wire import ProtocolError, ReplyError, pack
+from lamplighter.model.errors import StoreBusy, StoreClosed, StoreError, StoreUnreachable
+
+_FIRST_PAUSE = 0.02
+_LONGEST_PAUSE = 1.0
+_CLOSE_SECONDS = 5.0
+_SILENCE_SECONDS = 10.0
+
+
+class Transport:
+    """Runs scripts, on connections of their own for each event loop.
+
+    A socket is read in the loop that waits for it.
+    """
+
+    def __init__(
+        self, address: Address, deadline: float, clock_ms: Callable[[], int] | None = None
+    ) -> None:
+        self.shards = 1
+        self._address = address
+        self._deadline = deadline
+        self._clock_ms = clock_ms
+        self._prefixes = [shard_prefix(address.prefix, 0).encode()]
+        self._lines: dict[asyncio.AbstractEventLoop, tuple[_Line, _Line]] = {}
+        self._closed = False
+        self._forked = False
+        forks.watch(self)
+
+    def divide(self, shards: int) -> None:
+        """Say how many shards the store has."""
+        self.shards = shards
+        self._prefixes = [shard_prefix(self._address.prefix, n).encode() for n in range(shards)]
+
+    async def run(
+        self,
+        script: str,
+        args: Sequence[Argument],
+        *,
+        shard: int = 0,
+        urgent: bool = False,
+    ) -> Any:
+        """Run a script on a shard; see `Call`."""
+        wanted = scripts.script(script)
+        now = b"" if self._clock_ms is None else b"%d" % self._clock_ms()
+        words = (self._prefixes[shard], now, *args)
+        packed = pack((b"EVALSHA", wanted.sha, b"1", *words))
+        line = self._line(urgent)
+        began = runtime.monotonic()
+        connection = line.connection
+        if connection is not None and not connection.closed:
+            try:
+                reply = await connection.ask(packed)
+            except (Lost, ProtocolError, ReplyError) as error:
+                reply = error
+            if not isinstance(reply, Exception):
+                return reply
+            return await self._persist(line, _Request(packed, wanted, words), began, reply)
+        return await self._persist(line, _Request(packed, wanted, words), began)
+
+    async def command(self, *words: Argument) -> Any:
+        """Run one command that may be repeated."""
+        line = self._line(urgent=False)
+        return await self._persist(line, _Request(pack(words)), runtime.monotonic())
+
+    async def close(self) -> None:
+        """Let calls under way end, then let go of all connections."""
+        self._closed = True
+        here = asyncio.get_running_loop()
+        for home, lines in list(self._lines.items()):
+            if self._forked:
+                break
+            for line in lines:
+                if home is here and line.connection is not None:
+                    await line.connection.drain(_CLOSE_SECONDS)
+                _let_go(home, here, line)
+        self._lines.clear()
+
+    def forget(self) -> list[object]:
+        """Give up all connections without touching them: they are the parent process's."""
+        self._forked = True
+        inherited: list[object] = [line for lines in self._lines.values() for line in lines]
+        self._lines = {}
+        return inherited
+
+    def check(self) -> None:
+        """Refuse to work where that would do harm."""
+        if self._forked:
+            raise forks.refusal(self._address.shown)
+        if self._closed:
+            raise StoreClosed(
+                f"the store `{self._address.shown}` is not open",
+                hint="call `await engine.open()` first",
+                value=self._address.shown,
+            )
+
+    # ── a call ───────────────────────────────────────────────────────────────────────────────
+
+    def _line(self, urgent: bool) -> _Line:  # noqa: FBT001 - see `run`
+        if self._closed or self._forked:
+            self.check()
+        lines = self._lines.get(asyncio.get_running_loop()) or self._new()
+        return lines[urgent]
+
+    def _new(self) -> tuple[_Line, _Line]:
+        here = asyncio.get_running_loop()
+        for loop in [loop for loop in self._lines if loop.is_closed()]:
+            for line in self._lines.pop(loop):
+                _let_go(loop, here, line)
+        # One is for signs of life: a long answer to others must not look like a dead worker.
+        common = _Line(self._address, self._deadline)
+        urgent = _Line(self._address, self._deadline)
+        self._lines[here] = (common, urgent)
+        return common, urgent
+
+    async def _persist(
+        self, line: _Line, request: _Request, began: float, last: Exception | None = None
+    ) -> Any:
+        """Send a call again and again, until it is answered or its time is over.
+
+        ``last`` is what a first try came to.
+        """
+        pause = 0.0  # an idle connection may have been cut long ago: a new one is tried at once
+        try:
+            async with asyncio.timeout(began + self._deadline - runtime.monotonic()):
+                while True:
+                    if last is not None and not request.taught(last):
+                        pause = await self._rest(line, last, pause)
+                    try:
+                        reply = await line.ask(request.packed)
+                    except (Lost, ProtocolError, ReplyError, OSError) as error:
+                        reply = error
+                    if not isinstance(reply, Exception):
+                        return reply
+                    last = reply
+        except TimeoutError as error:
+            raise self._too_late(line, last) from (last or error)
+
+    async def _rest(self, line: _Line, error: Exception, pause: float) -> float:
+        """Wait before the next try, if there is to be one; gives the pause after it."""
+        if not faults.may_pass(error):
+            raise faults.explain(error, self._address.shown) from error
+        if isinstance(error, ReplyError) and faults.breaks(error):
+            line.drop()
+        if isinstance(error, ReplyError):
+            pause = max(pause, _FIRST_PAUSE)
+        await runtime.sleep(pause * (0.5 + runtime.random()))
+        self.check()
+        return min(max(_FIRST_PAUSE, 2 * pause), _LONGEST_PAUSE)
+
+    def _too_late(self, line: _Line, last: Exception | None) -> StoreError:
+        where = self._address.shown
+        if last is not None and not isinstance(last, Lost):
+            return faults.explain(last, where)
+        if last is None and not line.connected:
+            tls = ", and that the server speaks TLS there" if self._address.tls else ""
+            return StoreUnreachable(
+                f"the Redis server at {where} did not accept a connection in {self._deadline:g} s",
+                hint=f"check host and port in the url, that nothing blocks the way{tls}",
+                value=where,
+            )
+        return StoreBusy(
+            f"the Redis server at {where} gave no answer in {self._deadline:g} s"
+            + (f": {last}" if last is not None else ""),
+            hint="look at its load, SLOWLOG and its log, and at the network; what was asked may be "
+            "repeated safely",
+            value=where,
+        )
+
+
+class _Request:
+    """What is sent: the name of a script at first, its text to a server that does not know it."""
+
+    __slots__ = ("_script", "_words", "packed")
+
+    def __init__(
+        self, packed: bytes, script: Script | None = None, words: tuple[Argument, ...] = ()
+    ) -> None:
+        self.packed = packed
+        self._script = script
+        self._words = words
+
+    def taught(self, error: Exception) -> bool:
+        """Send the text from now on, if that is what the server lacks."""
+        unknown = isinstance(error, ReplyError) and faults.code_of(error) == "NOSCRIPT"
+        if unknown and self._script is not None:
+            self.packed = pack((b"EVAL", self._script.text, b"1", *self._words))
+        return unknown and self._script is not None
+
+
+class _Line:
+    """One connection at a time, made anew when it is lost. Calls share it."""
+
+    def __init__(self, address: Address, deadline: float) -> None:
+        self.connection: Connection | None = None
+        self._address = address
+        self._deadline = deadline
+        self._gate = asyncio.Lock()
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection that may work."""
+        return self.connection is not None and not self.connection.closed
+
+    async def ask(self, packed: bytes) -> Any:
+        """Send a packed command on a connection that works; gives what the server says."""
+        connection = self.connection
+        if connection is None or connection.closed:
+            async with self._gate:
+                connection = self.connection
+                if connection is None or connection.closed:
+                    connection = self.connection = await self._connect()
+        return await connection.ask(packed)
+
+    def drop(self) -> None:
+        """Use another connection from now on."""
+        if self.connection is not None:
+            self.connection.let_go()
+
+    async def _connect(self) -> Connection:
+        # A server that says nothing for so long may be gone, and another one be in its place.
+        silence = min(_SILENCE_SECONDS, self._deadline / 3)
+        try:
+            return await connect(self._address, self._deadline, silence)
+        except TimeoutError as error:
+            raise Lost("it did not accept a connection in time") from error
+
+
+def _let_go(home: asyncio.AbstractEventLoop, here: asyncio.AbstractEventLoop, line: _Line) -> None:
+    """Close the connection of a loop, in that loop if it runs elsewhere."""
+    if home is here or home.is_closed():
+        line.drop()
+        return
+    try:
+        home.call_soon_threadsafe(line.drop)
+    except RuntimeError:  # it was closed meanwhile
+        line.drop()

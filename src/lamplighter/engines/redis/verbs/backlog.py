@@ -1,0 +1,202 @@
+"""queues, tenants: what waits and runs, turn by turn, over all shards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from lamplighter.engines.redis import records
+from lamplighter.engines.redis.call import Call
+from lamplighter.model.job import Level
+from lamplighter.model.stride import DEFAULT_MAX_WAIT_MS, DEFAULT_WEIGHT
+from lamplighter.port import texts
+from lamplighter.port.values import COUNT_LIMIT, QueueInfo, TenantInfo
+
+_PAGE = 500
+_TENANT_LIMIT = 1_000
+_TURNS = ("line", "asleep", "shut")
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """A lane of one shard with the number of its turns: awake, asleep, shut."""
+
+    shard: int
+    number: int
+    queue: str
+    level: Level
+    oldest_due: int | None
+    turns: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    tenant: str
+    ready: int
+    waiting: int
+
+
+async def queues(call: Call) -> list[QueueInfo]:
+    """List queues with what waits and runs in them."""
+    found: dict[str, _Queue] = {}
+    now = 0
+    for shard in range(call.shards):
+        now, lanes = await _lanes(call, shard)
+        for lane in lanes:
+            await _add_lane(call, found.setdefault(lane.queue, _Queue()), lane)
+        queue_of = {lane.number: lane.queue for lane in lanes}
+        async for lane_number, _ in _running(call, shard):
+            found.setdefault(queue_of.get(lane_number, ""), _Queue()).running += 1
+        for name, text in (await _named(call, "handed", shard)).items():
+            found.setdefault(name, _Queue()).handouts += int(text)
+    settings = await _named(call, "queue", 0)
+    return [
+        found.get(name, _Queue()).info(name, json.loads(settings.get(name, b"{}")), now)
+        for name in sorted(found.keys() | settings.keys())
+    ]
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What is known of a queue so far."""
+
+    ready: int = 0
+    scheduled: int = 0
+    running: int = 0
+    handouts: int = 0
+    oldest_due: int | None = None
+    by_level: dict[Level, int] = field(default_factory=lambda: dict.fromkeys(Level, 0))
+
+    def info(self, name: str, settings: dict[str, Any], now: int) -> QueueInfo:
+        since = self.oldest_due
+        return QueueInfo(
+            name=name,
+            ready=min(COUNT_LIMIT, self.ready),
+            scheduled=min(COUNT_LIMIT, self.scheduled),
+            running=self.running,
+            held=texts.mark_of(settings.get("hold")),
+            max_wait_ms=settings.get("max_wait", DEFAULT_MAX_WAIT_MS),
+            oldest_due_ms=None if since is None or since > now else now - since,
+            handouts=self.handouts,
+            by_level={level: min(COUNT_LIMIT, count) for level, count in self.by_level.items()},
+        )
+
+
+async def _add_lane(call: Call, queue: _Queue, lane: _Lane) -> None:
+    """Count the jobs of a lane, until there are more than anybody wants to know."""
+    ready = scheduled = 0
+    async for turn in _turns(call, lane):
+        ready += turn.ready
+        scheduled += turn.waiting - turn.ready
+        if min(ready, scheduled) >= COUNT_LIMIT:
+            break
+    queue.ready += ready
+    queue.scheduled += scheduled
+    queue.by_level[lane.level] += ready + scheduled
+    if lane.oldest_due is not None:
+        queue.oldest_due = min(lane.oldest_due, queue.oldest_due or lane.oldest_due)
+
+
+async def tenants(call: Call) -> list[TenantInfo]:
+    """List tenants with settings or jobs, the first by name."""
+    settings = await _named(call, "tenant", 0)
+    found = _Tenants()
+    for name in settings:
+        found.add(name)
+    for shard in range(call.shards):
+        for lane in (await _lanes(call, shard))[1]:
+            async for turn in _turns(call, lane):
+                found.add(turn.tenant, waiting=turn.waiting)
+        async for _, tenant in _running(call, shard):
+            found.add(tenant, running=1)
+    infos: list[TenantInfo] = []
+    for name, (waiting, running) in found.first().items():
+        given = json.loads(settings.get(name, b"{}"))
+        infos.append(
+            TenantInfo(
+                name=name,
+                weight=given.get("weight", DEFAULT_WEIGHT),
+                held=texts.mark_of(given.get("hold")),
+                waiting=min(COUNT_LIMIT, waiting),
+                running=running,
+            )
+        )
+    return infos
+
+
+class _Tenants:
+    """Counts of the first tenants by name; of a million others nothing is kept."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, tuple[int, int]] = {}
+        self._last: str | None = None
+
+    def add(self, name: str, *, waiting: int = 0, running: int = 0) -> None:
+        if self._last is not None and name > self._last:
+            return
+        before = self._counts.get(name, (0, 0))
+        self._counts[name] = (before[0] + waiting, before[1] + running)
+        if len(self._counts) > 2 * _TENANT_LIMIT:
+            self._counts = self.first()
+            self._last = max(self._counts)
+
+    def first(self) -> dict[str, tuple[int, int]]:
+        return dict(sorted(self._counts.items())[:_TENANT_LIMIT])
+
+
+# ── what the store is asked for ──────────────────────────────────────────────────────────────
+
+
+async def _lanes(call: Call, shard: int) -> tuple[int, list[_Lane]]:
+    """Read the clock and all lanes of a shard; they are numbered from 1."""
+    found: list[_Lane] = []
+    while True:
+        now, *page = await call.run("inspect_lanes", (len(found) + 1,), shard=shard)
+        for number, text, oldest, *turns in page:
+            queue, level, _, _ = records.lane_of(text)
+            awake, asleep, shut = turns
+            due = None if oldest == b"" else int(oldest)
+            found.append(_Lane(shard, number, queue, level, due, (awake, asleep, shut)))
+        if len(page) < _PAGE:
+            return now, found
+
+
+async def _turns(call: Call, lane: _Lane) -> AsyncIterator[_Turn]:
+    """Read the turns of a lane, page by page; one that moves meanwhile counts once."""
+    known: set[bytes] = set()
+    for which, count in zip(_TURNS, lane.turns, strict=True):
+        for start in range(0, count, _PAGE):
+            page = await call.run("inspect_turns", (lane.number, which, start), shard=lane.shard)
+            for tenant, ready, waiting in page:
+                if tenant not in known:
+                    known.add(tenant)
+                    yield _Turn(tenant.decode(), ready, waiting)
+
+
+async def _running(call: Call, shard: int) -> AsyncIterator[tuple[int, str]]:
+    """Read lane and tenant of each job that runs."""
+    known: set[bytes] = set()
+    cursor = b"0"
+    while True:
+        cursor, *rest = await call.run("inspect_running", (cursor,), shard=shard)
+        for job_id, lane, tenant in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+            if job_id not in known:
+                known.add(job_id)
+                yield lane, tenant.decode()
+        if cursor == b"0":
+            return
+
+
+async def _named(call: Call, which: str, shard: int) -> dict[str, bytes]:
+    """Read a hash that is kept by name."""
+    found: dict[str, bytes] = {}
+    cursor = b"0"
+    while True:
+        cursor, *rest = await call.run("inspect_names", (which, cursor), shard=shard)
+        found.update(
+            (name.decode(), text) for name, text in zip(rest[::2], rest[1::2], strict=True)
+        )
+        if cursor == b"0":
+            return found

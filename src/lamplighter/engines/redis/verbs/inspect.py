@@ -1,0 +1,108 @@
+"""The reads: one job, many jobs, dead letters, queues, tenants, types, workers.
+
+A store of several shards is read shard by shard, and what they say is put together. What could be
+much is read in pages, so that no script keeps the server for long.
+"""
+
+from __future__ import annotations
+
+from lamplighter.engines.redis import records
+from lamplighter.engines.redis.call import Call
+from lamplighter.engines.redis.shards import shard_of
+from lamplighter.engines.redis.verbs.backlog import queues, tenants
+from lamplighter.engines.redis.verbs.listing import dead_groups, jobs, record_of, seen
+from lamplighter.engines.redis.verbs.members import types, workers
+from lamplighter.model.job import Attempt, JobRecord, JobState
+from lamplighter.model.journal import Piece
+from lamplighter.port import texts
+from lamplighter.port.values import COUNT_LIMIT, LogPiece
+
+__all__ = [
+    "attempts",
+    "counts",
+    "dead_groups",
+    "job",
+    "jobs",
+    "logs",
+    "queues",
+    "tenants",
+    "types",
+    "workers",
+]
+
+_PAGE = 500
+_BEFORE_ALL = (-1, -1)
+_STATES = ("blocked", "waiting", "running", "succeeded", "dead", "cancelled", "expired")
+"""The order in which the script counts them."""
+
+
+async def job(call: Call, job_id: str) -> JobRecord | None:
+    """Give one job."""
+    found = await seen(call, [job_id], shard_of(job_id, call.shards))
+    return found[0] if found else None
+
+
+async def counts(call: Call) -> dict[str, int]:
+    """Count jobs per state, each exact up to its limit."""
+    found = dict.fromkeys((state.value for state in JobState), 0)
+    for shard in range(call.shards):
+        for state, count in zip(
+            _STATES, await call.run("inspect_counts", (), shard=shard), strict=True
+        ):
+            found[state] = min(COUNT_LIMIT, found[state] + count)
+    return found
+
+
+async def attempts(call: Call, job_id: str) -> list[Attempt]:
+    """Give what is kept of past attempts, and the present one."""
+    found: list[Attempt] = []
+    shard = shard_of(job_id, call.shards)
+    while said := await call.run("inspect_attempts", (job_id, len(found)), shard=shard):
+        now, entry, *page = said
+        found += [records.attempt_of(job_id, one) for one in page]
+        if len(page) < _PAGE:
+            return [*found, *_last_attempt(record_of(job_id, entry, now))]
+    return []
+
+
+def _last_attempt(record: JobRecord) -> list[Attempt]:
+    """Give the attempt that stands in the job alone: it runs, or it succeeded."""
+    if record.state not in {JobState.RUNNING, JobState.SUCCEEDED}:
+        return []
+    return [
+        Attempt(
+            job_id=record.job.id,
+            generation=record.job.generation,
+            lease=record.lease,
+            nonce=record.nonce or "",
+            number=record.job.attempt + 1,
+            worker=record.worker or "",
+            outcome=record.state.value,
+            started_at_ms=record.claimed_at_ms or 0,
+            finished_at_ms=record.finished_at_ms,
+            error=None,
+        )
+    ]
+
+
+async def logs(
+    call: Call, job_id: str, tenant: str | None, after: tuple[int, int] | None, limit: int
+) -> list[LogPiece]:
+    """Give pieces of a job's log behind a place."""
+    if tenant is not None and (not tenant or texts.clean(tenant) != tenant):
+        return []
+    found: list[LogPiece] = []
+    place = after or _BEFORE_ALL
+    shard = shard_of(job_id, call.shards)
+    while len(found) < limit:
+        wanted = min(_PAGE, limit - len(found))
+        said = await call.run("inspect_logs", (job_id, tenant or "", *place, wanted), shard=shard)
+        page = [
+            LogPiece(lease, Piece(number, data))
+            for lease, number, data in zip(said[::3], said[1::3], said[2::3], strict=True)
+        ]
+        found += page
+        if len(page) < wanted:
+            break
+        place = (page[-1].lease, page[-1].piece.number)
+    return found

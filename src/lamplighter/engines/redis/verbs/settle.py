@@ -1,0 +1,120 @@
+"""settle: write what claims came to, if their fences still hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from struct import Struct
+
+from lamplighter.engines.redis import records
+from lamplighter.engines.redis.call import Argument, Call
+from lamplighter.engines.redis.shards import joined, split
+from lamplighter.engines.redis.verbs.record import fence_of, journal_of
+from lamplighter.model.job import JobState
+from lamplighter.model.lifecycle import Next, Settlement
+from lamplighter.port import texts
+from lamplighter.port.values import SettleAnswer, Settled
+
+_SUCCEEDED = JobState.SUCCEEDED
+_PLAIN = Struct("<cBI")
+_OTHER = Struct("<cBB")
+_NEXT = Struct("<cBQIIIIIII")
+_PLAIN_SUCCESS = _PLAIN.pack(b"S", 0, 0)
+_ONLY_IF_EXPIRED, _HISTORY, _CANCELLED = 1, 2, 4
+_NOTE_LIMIT = 60_000
+"""Bytes of a note; its length must fit into two of them."""
+_LETTERS = {
+    JobState.WAITING: b"W",
+    JobState.SUCCEEDED: b"S",
+    JobState.DEAD: b"D",
+    JobState.CANCELLED: b"C",
+    JobState.EXPIRED: b"E",
+}
+
+
+async def settle(call: Call, settlements: Sequence[Settlement]) -> list[Settled]:
+    """Send each with its fence; the store says what became of it."""
+    parts: list[tuple[Sequence[int], list[Settled]]] = []
+    for shard, (places, mine) in split(settlements, _id, call.shards).items():
+        arguments: list[Argument] = []
+        for one in mine:
+            journal = b"" if one.journal is None else journal_of(one.journal)
+            arguments += (one.id, fence_of(one.fence) + _outcome(one), journal)
+        said = await call.run("settle", arguments, shard=shard)
+        answers = [Settled(one.id, *_answer(text)) for one, text in zip(mine, said, strict=True)]
+        parts.append((places, answers))
+    return joined(parts)
+
+
+def _id(settlement: Settlement) -> str:
+    return settlement.id
+
+
+@cache
+def _answer(text: bytes) -> tuple[SettleAnswer, JobState | None]:
+    answer, state = text.decode().split(" ")
+    return SettleAnswer(answer), JobState(state) if state else None
+
+
+def _outcome(one: Settlement) -> bytes:
+    """Pack what a claim came to; `lua/settle.lua` reads it."""
+    following = one.next
+    if following.state is _SUCCEEDED and one.cancelled is None and not one.only_if_expired:
+        result, note = following.result, following.result_note
+        if result is None and note is None:
+            return _PLAIN_SUCCESS
+        flags = _given(records.RESULT, result) + _given(records.NOTE, note)
+        return _PLAIN.pack(b"S", flags, len(result or b"")) + (result or b"") + _note(note)
+    outcome = one.outcome.encode()
+    flags = (
+        (_ONLY_IF_EXPIRED if one.only_if_expired else 0)
+        + (_HISTORY if one.history else 0)
+        + _given(_CANCELLED, one.cancelled)
+    )
+    return b"".join(
+        (
+            _OTHER.pack(b"O", flags, len(outcome)),
+            outcome,
+            _next(following),
+            b"" if one.cancelled is None else _next(one.cancelled),
+        )
+    )
+
+
+def _next(following: Next) -> bytes:
+    """Pack what a job becomes; `lua/lib/ending.lua` reads it."""
+    reason = texts.clean(following.reason or "").encode()
+    result = following.result or b""
+    note = _note(following.result_note)
+    error = (texts.error_to_text(following.error) or "").encode()
+    flags = (
+        (records.SUSPECT if following.suspect else 0)
+        + _given(records.RESULT, following.result)
+        + _given(records.REASON, following.reason)
+        + _given(records.NOTE, following.result_note)
+    )
+    numbers = _NEXT.pack(
+        _LETTERS[following.state],
+        flags,
+        following.delay_ms,
+        following.attempt,
+        following.crashes,
+        following.losses,
+        len(reason),
+        len(result),
+        len(note),
+        len(error),
+    )
+    return b"".join((numbers, reason, result, note, error))
+
+
+def _note(note: str | None) -> bytes:
+    """Write a note, cut where its length could not be kept."""
+    text = texts.clean(note or "").encode()
+    if len(text) > _NOTE_LIMIT:
+        text = text[:_NOTE_LIMIT].decode("utf-8", "ignore").encode()
+    return text
+
+
+def _given(flag: int, value: object) -> int:
+    return 0 if value is None else flag

@@ -1,0 +1,205 @@
+"""Wake-ups: told once, never missed, nothing left behind, and quiet while everybody works."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import redis
+
+from lamplighter.engines.redis.address import parse
+from lamplighter.engines.redis.engine import RedisEngine
+from lamplighter.engines.redis.wakeup import hash_of
+from lamplighter.model.errors import StoreClosed
+from tests.servers.valkey import Server
+
+SOON = 0.01
+LONG = 20.0
+MakeEngine = Callable[..., Awaitable[RedisEngine]]
+
+
+@pytest.fixture
+async def opened() -> AsyncIterator[MakeEngine]:
+    engines: list[RedisEngine] = []
+
+    async def make(url: str, **options: float) -> RedisEngine:
+        engines.append(RedisEngine(url, **options))
+        await engines[-1].open()
+        return engines[-1]
+
+    yield make
+    for engine in engines:
+        await engine.close()
+
+
+def prefix(url: str) -> str:
+    return "{" + parse(url).prefix + ":0}:"
+
+
+async def waits(admin: redis.Redis, url: str, topic: str, until) -> None:
+    await until(lambda: admin.zcard(f"{prefix(url)}waiters:{hash_of(topic)}"))
+
+
+async def test_everybody_who_waits_is_woken(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    speaker, *hearers = [await opened(url) for _ in range(6)]
+    waiting = [asyncio.create_task(one.wakeup.wait(["a", "b"], LONG)) for one in hearers]
+    await until(lambda: admin.zcard(f"{prefix(url)}waiters:{hash_of('b')}") == 5)
+
+    await speaker.wakeup.notify("b")
+
+    assert await asyncio.gather(*waiting) == [True] * 5
+
+
+async def test_several_who_wait_in_one_engine_are_all_woken(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    speaker, hearer = await opened(url), await opened(url)
+    waiting = [asyncio.create_task(hearer.wakeup.wait(["a"], LONG)) for _ in range(5)]
+    other = asyncio.create_task(hearer.wakeup.wait(["b"], 0.5))
+    await waits(admin, url, "b", until)
+    await waits(admin, url, "a", until)
+
+    await speaker.wakeup.notify("a")
+
+    assert await asyncio.gather(*waiting) == [True] * 5
+    assert not await other
+
+
+async def test_who_is_at_work_is_told_nothing_and_misses_nothing(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    speaker, worker = await opened(url), await opened(url)
+    waiting = asyncio.create_task(worker.wakeup.wait(["a"], LONG))
+    await waits(admin, url, "a", until)
+    await speaker.wakeup.notify("a")
+    assert await waiting
+
+    first = admin.get(f"{prefix(url)}told")
+    await speaker.wakeup.notify("a")
+    await until(lambda: admin.get(f"{prefix(url)}told") != first)
+
+    assert not list(admin.scan_iter(match=f"{prefix(url)}wake:*", count=1000))
+    assert await worker.wakeup.wait(["a"], LONG)
+
+
+async def test_much_news_at_once_is_sent_together(url: str, admin: redis.Redis, opened: MakeEngine):
+    engine = await opened(url)
+    before = admin.info("commandstats").get("cmdstat_evalsha", {}).get("calls", 0)
+    for n in range(1_000):
+        await engine.wakeup.notify(f"topic {n % 10}")
+    await engine.close()
+
+    after = admin.info("commandstats").get("cmdstat_evalsha", {}).get("calls", 0)
+    assert after - before <= 10
+    assert len(list(admin.scan_iter(match=f"{prefix(url)}news:*", count=1000))) == 10
+
+
+async def test_a_wait_that_is_over_is_forgotten_by_the_store(
+    url: str, admin: redis.Redis, opened: MakeEngine
+):
+    now = [1_000_000]
+    engine = RedisEngine(url, clock_ms=lambda: now[0])
+    await engine.open()
+    await engine.wakeup.wait(["a"], SOON)
+    now[0] += 60_000
+
+    await engine.wakeup.notify("a")
+    await engine.close()
+
+    assert admin.exists(f"{prefix(url)}waiters:{hash_of('a')}") == 0
+    assert not list(admin.scan_iter(match=f"{prefix(url)}wake:*"))
+
+
+async def test_everything_expires_but_the_counter(url: str, admin: redis.Redis, opened: MakeEngine):
+    engine = await opened(url)
+    await engine.wakeup.wait(["a"], SOON)
+    await engine.wakeup.notify("a")
+    await engine.wakeup.wait(["b"], SOON)
+    await engine.close()
+
+    found = {key: admin.pttl(key) for key in admin.scan_iter(match=f"{prefix(url)}*", count=1000)}
+    lasting = {key.decode().removeprefix(prefix(url)) for key, left in found.items() if left < 0}
+    assert lasting == {"meta", "told"}
+
+
+async def test_hints_are_lost_quietly_while_the_server_is_away(server: Server, opened: MakeEngine):
+    engine = await opened(server.url(), deadline=1.0)
+    await engine.wakeup.wait(["a"], SOON)
+    server.stop()
+
+    await engine.wakeup.notify("a")
+    assert not await engine.wakeup.wait(["a"], 0.05)
+
+    await asyncio.to_thread(server.run)
+
+
+async def test_who_waits_through_a_restart_is_woken_because_something_may_have_been_missed(
+    server: Server, opened: MakeEngine, until
+):
+    engine = await opened(server.url())
+    waiting = asyncio.create_task(engine.wakeup.wait(["a"], LONG))
+    with server.client() as admin:
+        await until(lambda: any(one["cmd"] == "blpop" for one in admin.client_list()))
+    server.kill9()
+
+    await asyncio.to_thread(server.run)
+
+    assert await waiting
+
+
+async def test_news_is_heard_again_after_a_restart(server: Server, opened: MakeEngine, until):
+    speaker, hearer = await opened(server.url()), await opened(server.url())
+    await hearer.wakeup.wait(["a"], SOON)
+    await asyncio.to_thread(server.restart)
+    while await hearer.wakeup.wait(["a"], 0.2):
+        pass
+    waiting = asyncio.create_task(hearer.wakeup.wait(["a"], LONG))
+    with server.client() as admin:
+        await waits(admin, server.url(), "a", until)
+
+    await speaker.wakeup.notify("a")
+
+    assert await waiting
+
+
+async def test_a_store_that_was_emptied_still_tells_news(server: Server, opened: MakeEngine, until):
+    speaker, hearer = await opened(server.url()), await opened(server.url())
+    await hearer.wakeup.wait(["a"], SOON)
+    for _ in range(5):
+        await speaker.wakeup.notify("a")
+        assert await hearer.wakeup.wait(["a"], LONG)
+    with server.client() as admin:
+        admin.flushall()
+
+    await speaker.wakeup.notify("a")
+
+    assert await hearer.wakeup.wait(["a"], LONG)
+
+
+async def test_closing_ends_the_listening_connection(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    before = len(admin.client_list())
+    engine = await opened(url)
+    await engine.wakeup.wait(["a"], SOON)
+
+    await engine.close()
+
+    await until(lambda: len(admin.client_list()) <= before)
+    with pytest.raises(StoreClosed):
+        await engine.wakeup.wait(["a"], SOON)
+
+
+def test_each_event_loop_hears_for_itself(url: str):
+    engine = RedisEngine(url)
+
+    async def turn() -> bool:
+        await engine.open()
+        await engine.wakeup.wait(["a"], SOON)
+        await engine.wakeup.notify("a")
+        return await engine.wakeup.wait(["a"], LONG)
+
+    assert asyncio.run(turn())
+    assert asyncio.run(turn())
+    asyncio.run(engine.close())
