@@ -94,6 +94,14 @@ def full_of_news(error: StoreError) -> bool:
     return cause.diag.context is None
 
 
+def known_id(error: StoreError) -> bool:
+    """Tell whether a job with the same id is there."""
+    cause = error.__cause__
+    if not isinstance(cause, psycopg.errors.UniqueViolation):
+        return False
+    return cause.diag.constraint_name == "job_pkey"
+
+
 def breaks(error: psycopg.Error) -> bool:
     """Tell whether the connection on which this happened is of no more use."""
     code = error.sqlstate

@@ -105,14 +105,15 @@ $$;
 -- submit_one: the same for a single job without a key, in as few statements as there can be: most
 -- of what a small transaction costs is to begin its statements. Each is a look by a unique key.
 -- For the same reason it has no settings, and names everything in full: what others have put into
--- the schemas of the caller's search path is not called.
--- out  false: it was there before
+-- the schemas of the caller's search path is not called. And an id that is among the jobs fails with
+-- unique_violation, since to ask for that first is dearer: the caller then submits as for many.
+-- out  false: it was there before, and has ended
 CREATE OR REPLACE FUNCTION submit_one(
     queue_ text, level_ integer, type_ text, requirement_ text, id_ uuid, tenant_ text,
     args_ bytea, delay_ bigint, instant_ bigint, extras_ text, delivery_ text,
     cost_ integer, schedule_ text, mark_ text
 ) RETURNS boolean
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     now_ bigint := @schema@.now_ms();
     due_ bigint := greatest(now_, coalesce(instant_, now_ + delay_));
@@ -129,15 +130,8 @@ BEGIN
       AND lane.level = level_
       AND lane.type = type_
       AND lane.requirement = requirement_
-    ON CONFLICT (id) DO NOTHING
     RETURNING job.seq, job.lane INTO seq_, lane_;
     IF seq_ IS NULL THEN
-        -- It was there, or its lane was not.
-        IF EXISTS (SELECT FROM @schema@.job WHERE job.id = id_)
-           OR EXISTS (SELECT FROM @schema@.dead WHERE dead.id = id_)
-           OR EXISTS (SELECT FROM @schema@.done WHERE done.id = id_) THEN
-            RETURN false;
-        END IF;
         PERFORM @schema@.lanes_of(ARRAY[queue_], ARRAY[level_::smallint], ARRAY[type_],
                                   ARRAY[requirement_]);
         RETURN @schema@.submit_one(

@@ -45,6 +45,10 @@ async def submit(
     """Store what is new; the store answers only for the others."""
     if len(jobs) == 1 and jobs[0].key is None:
         return [await _submit_one(call, jobs[0], herald)]
+    return await _submit_many(call, jobs)
+
+
+async def _submit_many(call: Call, jobs: Sequence[NewJob]) -> list[Submitted]:
     rows = await call.rows(
         f"SELECT n, answer, id FROM {call.function('submit')}({_PARAMETERS})",
         (*_lanes(jobs), *_essentials(jobs), *_options(jobs), *_keys(jobs)),
@@ -74,34 +78,24 @@ async def _submit_one(call: Call, job: NewJob, herald: Herald | None) -> Submitt
     )
     topic = queue_topic(job.queue)
     word = herald.word(topic) if herald is not None and not job.delay_ms else None
-    if herald is None or word is None:
-        created = await _store(call, values)
-    else:
-        created = await _store_and_tell(call, values, word, topic, herald)
-    return Submitted(job.id, _CREATED if created else SubmitAnswer.ALREADY)
-
-
-async def _store(call: Call, values: Sequence[object]) -> bool:
-    ((created,),) = await call.rows(f"SELECT {call.function('submit_one')}({_ONE})", values)
-    return created
-
-
-async def _store_and_tell(
-    call: Call, values: Sequence[object], word: tuple[str, str], topic: str, herald: Herald
-) -> bool:
-    statement = f"CALL {call.function('submit_and_tell')}({_ONE}, %s, %s, NULL)"
     try:
-        ((created,),) = await call.rows(statement, (*values, *word))
+        if herald is None or word is None:
+            statement = f"SELECT {call.function('submit_one')}({_ONE})"
+            ((created,),) = await call.rows(statement, values)
+        else:
+            statement = f"CALL {call.function('submit_and_tell')}({_ONE}, %s, %s, NULL)"
+            ((created,),) = await call.rows(statement, (*values, *word))
+            if created:
+                herald.said(topic)
     except StoreError as error:
-        if not faults.full_of_news(error):
-            raise
-        # The job was committed before the word; what came of it did not arrive.
-        herald.mute()
-        await _store(call, values)
-        return True
-    if created:
-        herald.said(topic)
-    return created
+        if herald is not None and faults.full_of_news(error):
+            # The job was committed before the word; what came of it did not arrive.
+            herald.mute()
+            return Submitted(job.id, _CREATED)
+        if faults.known_id(error):
+            return (await _submit_many(call, [job]))[0]
+        raise
+    return Submitted(job.id, _CREATED if created else SubmitAnswer.ALREADY)
 
 
 def _lanes(jobs: Sequence[NewJob]) -> tuple[object, ...]:
