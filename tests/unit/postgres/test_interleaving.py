@@ -24,7 +24,13 @@ from lamplighter.port.conformance.builders import (
     with_quotas,
 )
 from lamplighter.port.conformance.clock import VirtualClock
-from lamplighter.port.values import ChangeAnswer, Retention, SubmitAnswer, TenantSettings
+from lamplighter.port.values import (
+    ChangeAnswer,
+    QueueSettings,
+    Retention,
+    SubmitAnswer,
+    TenantSettings,
+)
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 BY = {"by": "me", "reason": "test"}
@@ -135,6 +141,25 @@ async def test_holding_a_tenant_does_not_stop_who_makes_a_queue(
     await holding
 
     assert await handed_out(engine, 5, "default", "new") == []
+
+
+async def test_holding_a_queue_waits_for_the_claim_that_is_under_way(
+    engine: PostgresEngine, other: Other, waits: Callable[[str], Awaitable[None]]
+):
+    await submit(engine, new_job())
+    other.takes_queue("default")
+
+    holding = asyncio.create_task(
+        engine.settings.put_queue("default", QueueSettings(held=True), **BY)
+    )
+    await waits("put_queue")
+    # What is no hold need not wait.
+    patient = QueueSettings(max_wait_ms=5_000)
+    await asyncio.wait_for(engine.settings.put_queue("default", patient, **BY), 5)
+    other.commits()
+    await holding
+
+    assert await handed_out(engine, 5) == []
 
 
 async def test_hold_waits_for_a_replay_and_then_holds(

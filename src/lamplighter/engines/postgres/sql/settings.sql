@@ -6,13 +6,18 @@ LANGUAGE sql SET search_path FROM CURRENT AS $$
     UPDATE meta SET value = meta.value + 1 WHERE meta.name = 'settings'
 $$;
 
+-- put_queue: once it is held, no claim that began before hands out anything of it. Lock: the queue.
 CREATE OR REPLACE FUNCTION put_queue(
     name_ text, max_wait_ bigint, held_ boolean, mark_ text
 ) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-    now_ bigint := now_ms();
+    now_ bigint;
 BEGIN
+    IF held_ IS NOT NULL THEN
+        PERFORM lock_queues(ARRAY[name_]);
+    END IF;
+    now_ := now_ms();
     INSERT INTO queue (name, max_wait, hold)
     VALUES (name_, coalesce(max_wait_, 60000), CASE WHEN held_ THEN mark_at(mark_, now_) END)
     ON CONFLICT (name) DO UPDATE
