@@ -25,7 +25,7 @@ CAPACITY_BACK = 2.0
 SWEEP = 2.0
 """Seconds after the end of all jobs within which nothing is left that they have started."""
 NEIGHBOURS = ("calm", "quiet", "lone")
-SLOTS = 3
+SLOTS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +146,8 @@ class _Capacity:
     kind: str
     hanging: list[str]
     neighbour: str
+    lasting: list[str]
+    """One that runs beside them for longer than its grace, and so goes down with its process."""
     witness: str
 
 
@@ -157,14 +159,20 @@ def _capacity(stage: Stage, plan: Plan, kind: str) -> _Capacity:
     beyond = TIMEOUT + HARD_AFTER + (1 if kind == "stall" else CAPACITY_BACK * 1.5 + 1)
     (neighbour,) = stage.submit("quiet", budget=GOOD, ms=int(beyond * 1000))
     wait_until(lambda: bool(stage.started([neighbour])), 20, "the job that does not hang")
+    lasting: list[str] = []
+    if kind != "stall":
+        # It is killed with those that hang, and is to run again as if nothing had been.
+        ms = int((TIMEOUT + HARD_AFTER + GRACE + 4) * 1000)
+        lasting = stage.submit("quiet", budget=GOOD, ms=ms)
+        wait_until(lambda: bool(stage.started(lasting)), 20, "the job that lasts")
     # A loop that stands still starts no second one.
-    count = 1 if kind == "stall" else SLOTS - 1
+    count = 1 if kind == "stall" else SLOTS - 2
     hanging = stage.submit(f"{kind} shared", count, budget=KINDS[kind].budgets["shared"])
     wait_until(lambda: stage.started(hanging) == set(hanging), 20, "the jobs that hang")
     (witness,) = stage.submit("calm", budget=GOOD)
     stage.wait_for_the_end_of_all_jobs(plan.patience)
     driver.drain_workers()
-    return _Capacity(kind, hanging, neighbour, witness)
+    return _Capacity(kind, hanging, neighbour, lasting, witness)
 
 
 def _judge(verdict: Verdict, stage: Stage, capacities: Sequence[_Capacity], allowed: float) -> None:
@@ -184,9 +192,10 @@ def _judge(verdict: Verdict, stage: Stage, capacities: Sequence[_Capacity], allo
         if seconds > allowed:
             verdict.blame("capacity", f"{one.kind}: another job ran only {text}", one.witness)
         # In a loop that stands still nobody can tell who holds it up.
-        if told.endings[one.neighbour].suspect and one.kind != "stall":
-            text = f"runs beside {one.kind}, and is suspected of something"
-            verdict.blame("neighbours", text, one.neighbour)
+        for beside in (one.neighbour, *one.lasting):
+            if told.endings[beside].suspect and one.kind != "stall":
+                text = f"runs beside {one.kind}, and is suspected of something"
+                verdict.blame("neighbours", text, beside)
         if one.kind != "stall" and len(runs[one.neighbour]) != 1:
             text = f"ran {len(runs[one.neighbour])} times beside {one.kind}, within its grace"
             verdict.blame("neighbours", text, one.neighbour)
