@@ -10,9 +10,9 @@ import psycopg
 from psycopg import sql
 
 from lamplighter import runtime
-from lamplighter.engines.postgres import forks
 from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.connection import Connection, connect
+from lamplighter.port import forks
 
 _STARTING_SECONDS = 2.0
 _PROBE_SECONDS = 0.5

@@ -27,12 +27,11 @@ from lamplighter.engines.postgres.verbs.settle import settle
 from lamplighter.engines.postgres.verbs.submit import Herald, submit
 from lamplighter.engines.postgres.verbs.unhold import unhold
 from lamplighter.engines.postgres.wakeup import PostgresWakeup
-from lamplighter.model.errors import InvalidInput, StoreClosed
 from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
 from lamplighter.model.lifecycle import Settlement
-from lamplighter.model.names import check_words
 from lamplighter.port.capabilities import Capabilities
 from lamplighter.port.checkup import Checkup
+from lamplighter.port.guards import Closed, bounded, check_note
 from lamplighter.port.store import DEFAULT_LEASE_MS
 from lamplighter.port.values import (
     Beat,
@@ -97,7 +96,7 @@ class PostgresEngine:
         self._clock_ms = clock_ms
         self._deadline = deadline
         # The parts exist only between open and close; using them before says so.
-        self._closed = cast("Any", _Closed(self._address.shown))
+        self._closed = cast("Any", Closed(self._address.shown))
         self.jobs: PostgresJobs = self._closed
         self.membership: PostgresMembership = self._closed
         self.settings: PostgresSettings = self._closed
@@ -145,18 +144,6 @@ class PostgresEngine:
             create=create,
             test_clock=self._clock_ms is not None,
             grants=grants,
-        )
-
-
-class _Closed:
-    """Stands where the parts of an engine will be."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    def __getattr__(self, name: str) -> Any:
-        raise StoreClosed(
-            f"the store `{self._where}` is not open", hint="call `await engine.open()` first"
         )
 
 
@@ -213,7 +200,7 @@ class PostgresJobs:
         by: str,
         reason: str,
     ) -> list[Changed]:
-        _check_note(by, reason)
+        check_note(by, reason)
         return await verb(self._call, _bounded(ids), by, reason) if ids else []
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
@@ -246,17 +233,17 @@ class PostgresSettings:
         self._call = call
 
     async def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
-        _check_note(by, reason)
+        check_note(by, reason)
         await operators.put_queue(self._call, name, settings, by, reason)
 
     async def put_tenant(
         self, name: str, settings: TenantSettings, *, by: str, reason: str
     ) -> None:
-        _check_note(by, reason)
+        check_note(by, reason)
         await operators.put_tenant(self._call, name, settings, by, reason)
 
     async def put_type(self, name: str, settings: TypeSettings, *, by: str, reason: str) -> None:
-        _check_note(by, reason)
+        check_note(by, reason)
         await operators.put_type(self._call, name, settings, by, reason)
 
 
@@ -307,16 +294,5 @@ class PostgresInspector:
         return await inspect.dead_groups(self._call, which)
 
 
-def _check_note(by: str, reason: str) -> None:
-    check_words("operator's name", by)
-    check_words("reason", reason)
-
-
 def _bounded(items: Sequence[T]) -> Sequence[T]:
-    if len(items) > CAPABILITIES.max_batch:
-        raise InvalidInput(
-            f"{len(items)} items in one call, the limit is {CAPABILITIES.max_batch}",
-            hint=f"split the call into batches of at most {CAPABILITIES.max_batch}",
-            value=len(items),
-        )
-    return items
+    return bounded(items, CAPABILITIES.max_batch)

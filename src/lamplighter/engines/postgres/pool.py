@@ -14,11 +14,12 @@ from typing import Any
 import psycopg
 
 from lamplighter import runtime
-from lamplighter.engines.postgres import faults, forks, inputs
+from lamplighter.engines.postgres import faults, inputs
 from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.call import Row
 from lamplighter.engines.postgres.connection import Connection, connect
 from lamplighter.model.errors import StoreBusy, StoreClosed, StoreError, StoreUnreachable
+from lamplighter.port import forks
 
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 1.0

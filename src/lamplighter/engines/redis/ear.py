@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 
 from lamplighter import runtime
-from lamplighter.engines.redis import forks
 from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.call import Call
 from lamplighter.engines.redis.connection import Connection, connect
@@ -14,6 +13,7 @@ from lamplighter.engines.redis.faults import Lost
 from lamplighter.engines.redis.keys import shard_prefix
 from lamplighter.engines.redis.wire import ProtocolError, ReplyError
 from lamplighter.model.errors import LamplighterError, StoreError
+from lamplighter.port import forks
 
 _BLOCK_SECONDS = 20
 _ANSWER_SECONDS = 10.0

@@ -27,12 +27,12 @@ from lamplighter.engines.redis.verbs.settle import settle
 from lamplighter.engines.redis.verbs.submit import submit
 from lamplighter.engines.redis.verbs.unhold import unhold
 from lamplighter.engines.redis.wakeup import RedisWakeup
-from lamplighter.model.errors import InvalidInput, InvalidOption, StoreClosed
+from lamplighter.model.errors import InvalidOption
 from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
 from lamplighter.model.lifecycle import Settlement
-from lamplighter.model.names import check_words
 from lamplighter.port.capabilities import Capabilities
 from lamplighter.port.checkup import Checkup
+from lamplighter.port.guards import Closed, bounded, check_note
 from lamplighter.port.store import DEFAULT_LEASE_MS
 from lamplighter.port.values import (
     Beat,
@@ -105,7 +105,7 @@ class RedisEngine:
         self._clock_ms = clock_ms
         self._deadline = deadline
         # The parts exist only between open and close; using them before says so.
-        self._closed = cast("Any", _Closed(self._address.shown))
+        self._closed = cast("Any", Closed(self._address.shown))
         self.jobs: RedisJobs = self._closed
         self.membership: RedisMembership = self._closed
         self.settings: RedisSettings = self._closed
@@ -155,18 +155,6 @@ class RedisEngine:
     async def _prepare(self, *, create: bool) -> tuple[int, installer.State]:
         return await installer.prepare(
             self._address, self._deadline, create=create, clock_ms=self._clock_ms
-        )
-
-
-class _Closed:
-    """Stands where the parts of an engine will be."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    def __getattr__(self, name: str) -> Any:
-        raise StoreClosed(
-            f"the store `{self._where}` is not open", hint="call `await engine.open()` first"
         )
 
 
@@ -222,7 +210,7 @@ class RedisJobs:
         by: str,
         reason: str,
     ) -> list[Changed]:
-        _check_note(by, reason)
+        check_note(by, reason)
         return await verb(self._call, _bounded(ids), by, reason) if ids else []
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
@@ -255,17 +243,17 @@ class RedisSettings:
         self._call = call
 
     async def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
-        _check_note(by, reason)
+        check_note(by, reason)
         await operators.put_queue(self._call, name, settings, by, reason)
 
     async def put_tenant(
         self, name: str, settings: TenantSettings, *, by: str, reason: str
     ) -> None:
-        _check_note(by, reason)
+        check_note(by, reason)
         await operators.put_tenant(self._call, name, settings, by, reason)
 
     async def put_type(self, name: str, settings: TypeSettings, *, by: str, reason: str) -> None:
-        _check_note(by, reason)
+        check_note(by, reason)
         await operators.put_type(self._call, name, settings, by, reason)
 
 
@@ -316,16 +304,5 @@ class RedisInspector:
         return await inspect.dead_groups(self._call, which)
 
 
-def _check_note(by: str, reason: str) -> None:
-    check_words("operator's name", by)
-    check_words("reason", reason)
-
-
 def _bounded(items: Sequence[T]) -> Sequence[T]:
-    if len(items) > CAPABILITIES.max_batch:
-        raise InvalidInput(
-            f"{len(items)} items in one call, the limit is {CAPABILITIES.max_batch}",
-            hint=f"split the call into batches of at most {CAPABILITIES.max_batch}",
-            value=len(items),
-        )
-    return items
+    return bounded(items, CAPABILITIES.max_batch)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lamplighter import runtime
-from lamplighter.engines.redis import faults, forks, scripts
+from lamplighter.engines.redis import faults, scripts
 from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.call import Argument
 from lamplighter.engines.redis.connection import Connection, connect
@@ -20,6 +20,7 @@ from lamplighter.engines.redis.keys import shard_prefix
 from lamplighter.engines.redis.scripts import Script
 from lamplighter.engines.redis.wire import ProtocolError, ReplyError, pack
 from lamplighter.model.errors import StoreBusy, StoreClosed, StoreError, StoreUnreachable
+from lamplighter.port import forks
 
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 1.0

@@ -26,9 +26,9 @@ from lamplighter.engines.sqlite.verbs.submit import submit
 from lamplighter.engines.sqlite.verbs.unhold import unhold
 from lamplighter.engines.sqlite.wakeup import SqliteWakeup
 from lamplighter.engines.sqlite.writer import Writer
-from lamplighter.model.errors import InvalidInput, InvalidOption, StoreClosed
-from lamplighter.model.names import check_words
+from lamplighter.model.errors import InvalidOption
 from lamplighter.port.capabilities import Capabilities
+from lamplighter.port.guards import Closed, bounded, check_note
 from lamplighter.port.store import DEFAULT_LEASE_MS
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class SqliteEngine:
         self._clock_ms = clock_ms
         self._deadline = deadline
         # The parts exist only between open and close; using them before says so.
-        self._closed = cast("Any", _Closed(str(self._path)))
+        self._closed = cast("Any", Closed(str(self._path)))
         self.jobs: SqliteJobs = self._closed
         self.membership: SqliteMembership = self._closed
         self.settings: SqliteSettings = self._closed
@@ -144,18 +144,6 @@ class SqliteEngine:
             return database.prepare(self._path, self._clock_ms, migrate=migrate)
 
         return await asyncio.to_thread(prepare)
-
-
-class _Closed:
-    """Stands where the parts of an engine will be."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __getattr__(self, name: str) -> Any:
-        raise StoreClosed(
-            f"the store `{self._path}` is not open", hint="call `await engine.open()` first"
-        )
 
 
 class SqliteJobs:
@@ -219,7 +207,7 @@ class SqliteJobs:
     async def _operate(
         self, verb: Callable[..., list[Changed]], ids: Sequence[str], by: str, reason: str
     ) -> list[Changed]:
-        _check_note(by, reason)
+        check_note(by, reason)
         return await self._writer.run(partial(verb, ids=_bounded(ids), by=by, reason=reason))
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
@@ -256,19 +244,19 @@ class SqliteSettings:
         self._writer = writer
 
     async def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
-        _check_note(by, reason)
+        check_note(by, reason)
         work = partial(operators.put_queue, name=name, settings=settings, by=by, reason=reason)
         await self._writer.run(work)
 
     async def put_tenant(
         self, name: str, settings: TenantSettings, *, by: str, reason: str
     ) -> None:
-        _check_note(by, reason)
+        check_note(by, reason)
         work = partial(operators.put_tenant, name=name, settings=settings, by=by, reason=reason)
         await self._writer.run(work)
 
     async def put_type(self, name: str, settings: TypeSettings, *, by: str, reason: str) -> None:
-        _check_note(by, reason)
+        check_note(by, reason)
         work = partial(operators.put_type, name=name, settings=settings, by=by, reason=reason)
         await self._writer.run(work)
 
@@ -322,16 +310,5 @@ class SqliteInspector:
         return await self._reader.run(partial(inspect.dead_groups, which=which))
 
 
-def _check_note(by: str, reason: str) -> None:
-    check_words("operator's name", by)
-    check_words("reason", reason)
-
-
 def _bounded(items: Sequence[T]) -> Sequence[T]:
-    if len(items) > CAPABILITIES.max_batch:
-        raise InvalidInput(
-            f"{len(items)} items in one call, the limit is {CAPABILITIES.max_batch}",
-            hint=f"split the call into batches of at most {CAPABILITIES.max_batch}",
-            value=len(items),
-        )
-    return items
+    return bounded(items, CAPABILITIES.max_batch)
