@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import DEFAULT_QUEUE, DEFAULT_TENANT, shown
+from lamplighter.model.quick import quick
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,6 +136,7 @@ class Extras:
 NO_EXTRAS = Extras()
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
     """A job as handed to ``submit``."""
@@ -161,6 +163,7 @@ class NewJob:
     requirement: str = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A job as a worker sees it: what to do, and what happened to it before."""
@@ -187,7 +190,13 @@ class Job:
     cost: int = 1
     schedule: str | None = None
 
+    @property
+    def is_untroubled(self) -> bool:
+        """Whether it has never failed, crashed or been lost, as far as is counted."""
+        return not (self.attempt or self.crashes or self.losses or self.suspect)
 
+
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A job held by one worker until its lease ends."""

@@ -23,6 +23,7 @@ from lamplighter.model.outcome import (
     Succeeded,
     TimedOut,
 )
+from lamplighter.model.quick import quick
 from lamplighter.model.retry import Retry, abandoned_delay
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def allowed(source: JobState | None, event: str, target: JobState | None) -> boo
     return (source, event, target) in _ALLOWED
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
     """What a job becomes. Times are delays; the store adds its own clock."""
@@ -115,6 +117,7 @@ class Next:
     error: ErrorInfo | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """What to write about a claim, if its fence still holds."""
@@ -135,6 +138,8 @@ class Settlement:
 
 
 _RETRY = Retry()
+_PLAIN_SUCCESS = Next(state=JobState.SUCCEEDED)
+"""What most jobs come to."""
 
 
 def settle(
@@ -190,6 +195,8 @@ _NAMES: dict[type[Outcome], str] = {
 def _next(claim: Claim, outcome: Outcome, retry: Retry, chance: float) -> Next:
     match outcome:
         case Succeeded(result, note):
+            if claim.job.is_untroubled and result is None and note is None:
+                return _PLAIN_SUCCESS
             return _keep(claim, JobState.SUCCEEDED, result=result, result_note=note)
         case Failed(error) | TimedOut(error):
             return _retry_or_die(claim, error, retry, chance)
