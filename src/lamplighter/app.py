@@ -232,6 +232,8 @@ class App:
     async def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit many calls, in batches as large as the store takes; a batch is stored whole.
 
+        In a store of several shards what belongs to each of them is.
+
         All calls were checked when they were made, so nothing is stored before all are good. An
         idempotency key used before with another body raises KeyConflict, after the other jobs
         were stored. Submitting the same calls again stores nothing twice.

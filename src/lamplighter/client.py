@@ -43,6 +43,8 @@ class Client:
         self.portal = Portal(self.connections.close)
         self.waiters = 0
         """Calls that wait for a job to finish; they share the reads between them."""
+        self.shard = runtime.random_bits(ids.SHARD_BITS)
+        """Shard of new jobs without a key; another one after each submission."""
 
     def configure(self, settings: config.Settings) -> None:
         """Use other settings; possible until the store is opened."""
@@ -82,8 +84,10 @@ class Client:
         if len(args) + options.metadata_size > PAYLOAD_LIMIT:
             payload.check_size(len(args), options.metadata_size)
         now = runtime.now_ms()
+        key = None if options.key is None else _key(name, args, options)
+        shard = self.shard if key is None else ids.shard_of_key(options.tenant, key.scope, key.key)
         return NewJob(
-            id=ids.compose(now, 0, runtime.random_bits(ids.RANDOM_BITS)),
+            id=ids.compose(now, shard, runtime.random_bits(ids.RANDOM_BITS)),
             type=name,
             args=args,
             queue=options.queue or DEFAULT_QUEUE,
@@ -93,7 +97,7 @@ class Client:
             run_at_ms=None if options.run_at_ms is None else self._sped_up(options.run_at_ms, now),
             delivery=options.delivery,
             extras=options.extras,
-            key=None if options.key is None else _key(name, args, options),
+            key=key,
         )
 
     async def published(self, name: str, options: Options) -> Options:
@@ -118,6 +122,8 @@ class Client:
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Store jobs, in as few writes as the engine's batches allow, and answer for each."""
+        # Chosen anew before anything is waited for: what is submitted apart spreads over a store.
+        self.shard = runtime.random_bits(ids.SHARD_BITS)
         engine = await self.engine()
         size = engine.capabilities.max_batch
         if len(jobs) <= size:
@@ -151,17 +157,17 @@ class Client:
         """Wake who waits for work that falls due before the next regular look."""
         soon = int(self.settings.poll * 1000)
         until = runtime.now_ms() + soon
-        queues = {
-            job.queue
-            for job in jobs
-            if (job.delay_ms <= soon if job.run_at_ms is None else job.run_at_ms <= until)
-        }
-        for queue in queues:
-            await engine.wakeup.notify(queue_topic(queue))
+        news: dict[str, dict[str, int]] = {}
+        for job in jobs:
+            if job.delay_ms <= soon if job.run_at_ms is None else job.run_at_ms <= until:
+                types = news.setdefault(job.queue, {})
+                types[job.type] = types.get(job.type, 0) + 1
+        for queue, types in news.items():
+            await engine.wakeup.notify(queue_topic(queue), jobs=types)
         if events.listened():
             created = sum(answer.answer is SubmitAnswer.CREATED for answer in answers)
-            types = sorted({job.type for job in jobs})
-            events.emit(events.JOB_SUBMITTED, count=len(jobs), created=created, types=types)
+            names = sorted({job.type for job in jobs})
+            events.emit(events.JOB_SUBMITTED, count=len(jobs), created=created, types=names)
 
     # ── operate ──────────────────────────────────────────────────────────────────────────────
 

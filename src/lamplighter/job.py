@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
 
 from lamplighter import options as option
 from lamplighter.client import Client, raise_conflict
 from lamplighter.context import Context
 from lamplighter.handle import Handle
+from lamplighter.model import ids
 from lamplighter.model.errors import InvalidArguments
 from lamplighter.model.job import NewJob
 from lamplighter.model.names import shown
@@ -24,19 +26,32 @@ R_co = TypeVar("R_co", covariant=True)
 class Call(Generic[R_co]):
     """One job, checked and ready to be submitted.
 
-    It has its id already: submitting the same call again, after an error that left open whether
-    it was stored, stores nothing twice.
+    It keeps its id from when somebody first sees it or submits it: submitting the same call again,
+    after an error that left open whether it was stored, stores nothing twice.
     """
 
-    __slots__ = ("new",)
+    __slots__ = ("_new", "_placed")
 
     def __init__(self, new: NewJob) -> None:
-        self.new = new
+        self._new = new
+        self._placed = new.key is not None
+
+    @property
+    def new(self) -> NewJob:
+        """The job, with the id that it has or will have."""
+        self._placed = True
+        return self._new
 
     @property
     def id(self) -> str:
         """Id the job has or will have."""
         return self.new.id
+
+    def beside(self, shard: int) -> NewJob:
+        """Give the job with an id in the shard of those it is submitted with, if it may choose."""
+        if not self._placed and ids.shard_of(self._new.id) != shard:
+            self._new = replace(self._new, id=ids.moved(self._new.id, shard))
+        return self.new
 
     def __repr__(self) -> str:
         return f"<Call {self.new.type} {self.new.id}>"
@@ -163,10 +178,11 @@ async def submit_many(client: Client, calls: Iterable[Call[R]]) -> list[Handle[R
     if not isinstance(calls, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise _not_calls(calls)
     jobs: list[NewJob] = []
+    shard = client.shard
     for call in calls:
         if not isinstance(call, Call):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise _not_calls(call)
-        jobs.append(call.new)
+        jobs.append(call.beside(shard))
     answers = await client.submit(jobs)
     for job, answer in zip(jobs, answers, strict=True):
         raise_conflict(job, answer)

@@ -16,6 +16,7 @@ from lamplighter.port.conformance.plugin import (  # noqa: E402
     engine,
     engine_factory,
     fresh_engine,
+    home_shard,
     open_engine,
     store_url,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "engine",
     "engine_factory",
     "fresh_engine",
+    "home_shard",
     "open_engine",
     "store_url",
 ]

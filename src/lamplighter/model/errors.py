@@ -193,9 +193,11 @@ class StoreForbidden(StoreError):
 
 
 class StoreFull(StoreError):
-    """The disk under the store is full."""
+    """The disk or the memory under the store is full."""
 
     code = "store-full"
+    retry_after: float | None = None
+    """Seconds after which to try again, where that is known."""
 
 
 class StoreForeign(StoreError):

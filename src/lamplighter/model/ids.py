@@ -2,9 +2,16 @@
 
 Ids sort roughly by the client's time. Nothing relies on that: order in a queue is the store's
 own sequence, because clients' clocks differ.
+
+The shard bits are the client's choice. A store that is divided keeps a job in the shard that they
+give, modulo the number of its shards; other stores do not look at them. Jobs with an idempotency
+key have the bits of their key (`shard_of_key`), so that the key always meets itself; others share
+theirs with what is submitted together with them.
 """
 
 from __future__ import annotations
+
+import zlib
 
 from lamplighter.model.errors import InvalidName
 from lamplighter.model.names import shown
@@ -64,3 +71,14 @@ def milliseconds_of(job_id: str) -> int:
 def shard_of(job_id: str) -> int:
     """Give the shard the id was made for."""
     return _VALUES[job_id[10]] << 5 | _VALUES[job_id[11]]
+
+
+def shard_of_key(tenant: str, scope: str, key: str) -> int:
+    """Give the shard for jobs with an idempotency key: always the same for the same key."""
+    name = f"{tenant}\0{scope}\0{key}"
+    return zlib.crc32(name.encode("utf-8", "replace")) & ((1 << SHARD_BITS) - 1)
+
+
+def moved(job_id: str, shard: int) -> str:
+    """Give the same id in another shard."""
+    return job_id[:10] + _PAIRS[shard] + job_id[12:]

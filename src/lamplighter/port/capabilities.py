@@ -22,3 +22,6 @@ class Capabilities:
     """Largest number of jobs one call may carry."""
     roles: bool = False
     """Users of the database may be limited to running jobs, or to looking at them."""
+    shards: int = 1
+    """Parts the store is divided into. Each keeps the whole contract for itself: order, fairness,
+    quotas and hand-out numbers are those of one part, and a call is one write in each part."""

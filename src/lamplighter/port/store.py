@@ -1,7 +1,8 @@
 """The verbs. Each docstring is a contract: `port/conformance` has a test for every sentence.
 
-Every verb is one atomic operation of the store, judged by the store's clock. Every verb may be
-repeated after a lost reply: doing it twice is doing it once. Calls of more than
+Every verb is one atomic operation of the store (of each of its shards: see `Capabilities.shards`),
+judged by the store's clock. Every verb may be repeated after a lost reply: doing it twice is doing
+it once. Calls of more than
 ``Capabilities.max_batch`` items are refused with InvalidInput before anything is written, and so
 are operators' notes (``by``, ``reason``) that are not one line of at most 1,000 characters. An id
 that an operator's call names twice is answered the second time as a call after it would be.
@@ -12,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
     from lamplighter.model.lifecycle import Settlement
@@ -240,13 +241,20 @@ class Settings(Protocol):
 class Wakeup(Protocol):
     """Hints that make things fast. Losing all of them only makes things later by one poll."""
 
-    async def notify(self, topic: str) -> None:
-        """Wake those who wait for this topic. Never fails, never blocks, may be lost."""
+    async def notify(self, topic: str, *, jobs: Mapping[str, int] | None = None) -> None:
+        """Wake those who wait for this topic. Never fails, never blocks, may be lost.
+
+        ``jobs`` says how many new jobs of each type the news is about: then it is enough to wake
+        one for each job, who can run it. Without it everybody is to be woken.
+        """
         ...
 
-    async def wait(self, topics: Sequence[str], timeout: float) -> bool:
+    async def wait(
+        self, topics: Sequence[str], timeout: float, *, types: Collection[str] | None = None
+    ) -> bool:
         """Wait until one of the topics may have news, or the time is over; True for news.
 
+        ``types`` says which jobs the caller can run, so that it need not be woken for others.
         News that came between two waits of this engine on the same topic is not missed.
         """
         ...

@@ -67,6 +67,9 @@ class Claimed:
     claims: list[Claim]
     poll_after_ms: int | None
     """0: ask again at once. A number: something asked for falls due then. None: nothing known."""
+    idle_ms: int = 0
+    """So long may pass without a look by who is told of new jobs: the more there are who look, the
+    less each of them has to."""
 
 
 # ── renew, settle ────────────────────────────────────────────────────────────────────────────

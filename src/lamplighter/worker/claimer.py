@@ -84,7 +84,7 @@ class Claimer(Service):
         if answer.claims:
             self._take(request, answer, sent_at)
         if len(answer.claims) < request.limit and answer.poll_after_ms != 0:
-            await self._news(answer.poll_after_ms)
+            await self._news(answer)
         return 0.0
 
     def room_changed(self) -> None:
@@ -180,12 +180,15 @@ class Claimer(Service):
 
     # ── sleep ────────────────────────────────────────────────────────────────────────────────
 
-    async def _news(self, poll_after_ms: int | None) -> None:
+    async def _news(self, answer: Answer) -> None:
         if self._stopped.is_set():
             return
-        poll = self._settings.poll
-        timeout = poll if poll_after_ms is None else min(poll, poll_after_ms / 1000)
-        self._wait = asyncio.ensure_future(self._engine.wakeup.wait(self._topics, timeout))
+        timeout = max(self._settings.poll, answer.idle_ms / 1000)
+        if answer.poll_after_ms is not None:
+            timeout = min(timeout, answer.poll_after_ms / 1000)
+        types = self._types()
+        waiting = self._engine.wakeup.wait(self._topics, timeout, types=types)
+        self._wait = asyncio.ensure_future(waiting)
         # Cancelled only by `stop`.
         await asyncio.wait({self._wait})
         if not self._wait.cancelled():

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import redis
 
-from lamplighter import runtime
 from lamplighter.engines.redis import address
 from lamplighter.engines.redis.audit import audit
 from lamplighter.engines.redis.engine import RedisEngine
 from lamplighter.engines.redis.keys import shard_prefix
 from lamplighter.engines.redis.shards import MOST_SHARDS
 from lamplighter.engines.redis.transport import Transport
-from lamplighter.model.ids import RANDOM_BITS, compose
+from lamplighter.model.ids import moved, shard_of_key
 from lamplighter.model.job import NewJob
 from lamplighter.port.conformance.builders import new_job
 from lamplighter.port.conformance.clock import VirtualClock
@@ -48,10 +47,14 @@ class Store:
         return found
 
     def new_job(self, type_: str = "work", **options: object) -> NewJob:
-        """Make a job; one after the other goes to another shard."""
+        """Make a job; one after the other goes to another shard, if it may choose."""
         self._number = (self._number + 1) % MOST_SHARDS
-        job_id = compose(runtime.now_ms(), self._number, runtime.random_bits(RANDOM_BITS))
-        return replace(new_job(type_, id=job_id), **options)
+        job = replace(new_job(type_), **options)
+        if "id" in options:
+            return job
+        key = job.key
+        shard = self._number if key is None else shard_of_key(job.tenant, key.scope, key.key)
+        return replace(job, id=moved(job.id, shard))
 
     async def faults(self) -> tuple[str, ...]:
         return (await audit(self.call)).faults

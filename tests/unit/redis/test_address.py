@@ -14,18 +14,20 @@ def test_the_defaults_are_those_of_redis_and_a_prefix_of_our_own():
     assert (address.user, address.password, address.tls, address.path) == (None, None, False, None)
     assert (address.prefix, address.shards) == ("lamp", None)
     assert address.durability is Durability.EVERYSEC
+    assert (address.replicas, address.replica_timeout) == (1, 1.0)
 
 
 def test_every_part_can_be_given():
     address = parse(
-        "rediss://ad%40a:s%2Fe%3Ac@[::1]:6380/3?prefix=a.b:c&shards=4&durability=always"
-        "&ca=/etc/ca%20.pem&cert=/c.pem&key=/k.pem"
+        "rediss://ad%40a:s%2Fe%3Ac@[::1]:6380/3?prefix=a.b:c&shards=4&durability=replicated"
+        "&replicas=2&replica_timeout=0.25&ca=/etc/ca%20.pem&cert=/c.pem&key=/k.pem"
     )
 
     assert (address.user, address.password) == ("ad@a", "s/e:c")
     assert (address.host, address.port, address.db, address.tls) == ("::1", 6380, 3, True)
     assert (address.prefix, address.shards) == ("a.b:c", 4)
-    assert address.durability is Durability.ALWAYS
+    assert address.durability is Durability.REPLICATED
+    assert (address.replicas, address.replica_timeout) == (2, 0.25)
     assert (address.ca, address.cert, address.key) == ("/etc/ca .pem", "/c.pem", "/k.pem")
 
 
@@ -80,6 +82,18 @@ def test_a_password_is_never_shown(url: str, public: str):
         "redis://host?prefix=a%20b",
         "redis://host?prefix=" + "x" * 65,
         "redis://host?durability=maybe",
+        "redis://host?durability=always",
+        "redis://host?durability=",
+        "redis://host?replicas=1",
+        "redis://host?durability=everysec&replica_timeout=1",
+        "redis://host?durability=replicated&replicas=0",
+        "redis://host?durability=replicated&replicas=17",
+        "redis://host?durability=replicated&replicas=one",
+        "redis://host?durability=replicated&replica_timeout=0",
+        "redis://host?durability=replicated&replica_timeout=5.1",
+        "redis://host?durability=replicated&replica_timeout=-1",
+        "redis://host?durability=replicated&replica_timeout=nan",
+        "redis://host?durability=replicated&replica_timeout=1s",
         "redis://host?db=x",
         "redis://host?pool=4",
         "redis://host?prefix=a&prefix=b",
@@ -115,7 +129,6 @@ def test_what_is_promised_follows_the_declared_durability():
         level: connect(f"redis://h?durability={level}").capabilities for level in Durability
     }
 
-    assert promised[Durability.ALWAYS].durable_submit
-    assert not promised[Durability.EVERYSEC].durable_submit
-    assert not promised[Durability.NONE].durable_submit
-    assert len({one.loss_window for one in promised.values()}) == 3
+    assert [level for level in Durability if promised[level].durable_submit] == [Durability.FSYNC]
+    assert len({one.loss_window for one in promised.values()}) == 4
+    assert all(f"durability={level}" in one.loss_window for level, one in promised.items())

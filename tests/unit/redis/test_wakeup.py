@@ -35,8 +35,14 @@ def prefix(url: str) -> str:
     return "{" + parse(url).prefix + ":0}:"
 
 
-async def waits(admin: redis.Redis, url: str, topic: str, until) -> None:
-    await until(lambda: admin.zcard(f"{prefix(url)}waiters:{hash_of(topic)}"))
+def ears(admin: redis.Redis, url: str, topic: str) -> int:
+    """How many wait for a topic, as the store knows it."""
+    profiles = admin.smembers(f"{prefix(url)}profiles:{hash_of(topic)}")
+    return sum(admin.zcard(f"{prefix(url)}waiters:{one.decode()}") for one in profiles)
+
+
+async def waits(admin: redis.Redis, url: str, topic: str, until, count: int = 1) -> None:
+    await until(lambda: ears(admin, url, topic) == count)
 
 
 async def test_everybody_who_waits_is_woken(
@@ -44,11 +50,86 @@ async def test_everybody_who_waits_is_woken(
 ):
     speaker, *hearers = [await opened(url) for _ in range(6)]
     waiting = [asyncio.create_task(one.wakeup.wait(["a", "b"], LONG)) for one in hearers]
-    await until(lambda: admin.zcard(f"{prefix(url)}waiters:{hash_of('b')}") == 5)
+    await waits(admin, url, "b", until, 5)
 
     await speaker.wakeup.notify("b")
 
     assert await asyncio.gather(*waiting) == [True] * 5
+
+
+async def test_one_job_wakes_one_of_many(url: str, admin: redis.Redis, opened: MakeEngine, until):
+    speaker, *hearers = [await opened(url) for _ in range(6)]
+    waiting = [asyncio.create_task(one.wakeup.wait(["a"], LONG, types=("t",))) for one in hearers]
+    await waits(admin, url, "a", until, 5)
+
+    await speaker.wakeup.notify("a", jobs={"t": 1})
+    done, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    await waits(admin, url, "a", until, 4)
+    assert [task.result() for task in done] == [True]
+
+    await speaker.wakeup.notify("a", jobs={"t": 3})
+    await until(lambda: sum(task.done() for task in others) == 3)
+    assert ears(admin, url, "a") == 1
+    await speaker.wakeup.notify("a", jobs={"t": 500})
+    assert all(await asyncio.gather(*others))
+
+
+async def test_a_job_wakes_who_can_run_it(url: str, admin: redis.Redis, opened: MakeEngine, until):
+    speaker, able, unable, other = [await opened(url) for _ in range(4)]
+    wakes = asyncio.create_task(able.wakeup.wait(["a", "b"], LONG, types=("mail", "bill")))
+    sleeps = [
+        asyncio.create_task(unable.wakeup.wait(["a"], LONG, types=("mail",))),
+        asyncio.create_task(other.wakeup.wait(["b"], LONG, types=("bill",))),
+    ]
+    await waits(admin, url, "a", until, 2)
+    await waits(admin, url, "b", until, 2)
+
+    await speaker.wakeup.notify("a", jobs={"bill": 7})
+
+    assert await wakes
+    assert (ears(admin, url, "a"), ears(admin, url, "b")) == (1, 1)
+    await speaker.wakeup.notify("a")
+    await speaker.wakeup.notify("b")
+    assert await asyncio.gather(*sleeps) == [True, True]
+
+
+async def test_who_can_run_everything_is_woken_for_anything(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    speaker, hearer = await opened(url), await opened(url)
+    waiting = asyncio.create_task(hearer.wakeup.wait(["a"], LONG))
+    await waits(admin, url, "a", until)
+
+    await speaker.wakeup.notify("a", jobs={"bill": 1})
+
+    assert await waiting
+
+
+async def test_who_stops_to_wait_takes_no_word_from_another(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    engine = await opened(url)
+    waiting = asyncio.create_task(engine.wakeup.wait(["a"], LONG))
+    await waits(admin, url, "a", until)
+
+    waiting.cancel()
+
+    await waits(admin, url, "a", until, 0)
+
+
+async def test_a_store_that_was_emptied_is_told_again_who_waits_for_what(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    speaker, hearer = await opened(url), await opened(url)
+    await hearer.wakeup.wait(["a"], SOON, types=("bill",))
+    for key in [*admin.scan_iter(f"{prefix(url)}knows:*"), *admin.scan_iter(f"{prefix(url)}pro*")]:
+        admin.delete(key)
+
+    waiting = asyncio.create_task(hearer.wakeup.wait(["a"], LONG, types=("bill",)))
+    await waits(admin, url, "a", until)
+    await speaker.wakeup.notify("a", jobs={"bill": 1})
+
+    assert await waiting
 
 
 async def test_several_who_wait_in_one_engine_are_all_woken(
@@ -107,7 +188,7 @@ async def test_a_wait_that_is_over_is_forgotten_by_the_store(
     await engine.wakeup.notify("a")
     await engine.close()
 
-    assert admin.exists(f"{prefix(url)}waiters:{hash_of('a')}") == 0
+    assert ears(admin, url, "a") == 0
     assert not list(admin.scan_iter(match=f"{prefix(url)}wake:*"))
 
 

@@ -15,7 +15,7 @@ nothing is ever heard; that is found out, and then a wait is only a wait.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
 from hashlib import blake2b
 
@@ -62,8 +62,16 @@ class PostgresWakeup:
         """None: there is room for news, as far as is known."""
         self._closed = False
 
-    async def notify(self, topic: str) -> None:
-        """Tell at once; what follows within 10 ms is told together at its end."""
+    async def notify(
+        self,
+        topic: str,
+        *,
+        jobs: Mapping[str, int] | None = None,
+    ) -> None:
+        """Tell at once; what follows within 10 ms is told together at its end.
+
+        Everybody is woken, whatever it is about.
+        """
         if self._closed:
             return
         news = hash_of(topic)
@@ -102,7 +110,13 @@ class PostgresWakeup:
             said is not None and said[0] == news and runtime.monotonic() < said[1] + _FRESH_SECONDS
         )
 
-    async def wait(self, topics: Sequence[str], timeout: float) -> bool:
+    async def wait(
+        self,
+        topics: Sequence[str],
+        timeout: float,
+        *,
+        types: Collection[str] | None = None,
+    ) -> bool:
         """Wait for news of these topics."""
         if self._closed:
             raise StoreClosed(

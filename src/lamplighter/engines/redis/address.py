@@ -6,8 +6,11 @@
 
 ``prefix``      what all keys begin with; several stores may share a server.
 ``shards``      parts of the store, decided when it is made; who says nothing takes what is there.
-``durability``  what the server must be set to keep: `always` every write before it is answered,
-                `everysec` all but the last second or two, `none` whatever it is set to.
+``durability``  what an acknowledged job survives, and so how the server must be set: `fsync` every
+                write is on its disk before it is answered, `everysec` all but the last second or
+                two are, `replicated` the same and replicas have the job, too, `none` whatever the
+                server does.
+``replicas``, ``replica_timeout``  how many of them, and the seconds they have to say so.
 ``ca``, ``cert``, ``key``  files for TLS: whom to trust, and who we are.
 """
 
@@ -26,18 +29,26 @@ from lamplighter.model.names import shown as brief
 SCHEMES = ("redis", "rediss", "unix")
 DEFAULT_PREFIX = "lamp"
 DEFAULT_PORT = 6379
+MOST_REPLICAS = 16
+SHORTEST_WAIT = 0.01
+LONGEST_WAIT = 5.0
+"""Seconds for replicas; a connection that is silent for longer is given up."""
 _EXAMPLE = "redis://user:password@host:6379/0"
-_OPTIONS = ("prefix", "shards", "durability", "db", "ca", "cert", "key")
+_OPTIONS = (
+    *("prefix", "shards", "durability", "replicas", "replica_timeout", "db", "ca", "cert", "key"),
+)
 _PLACE = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*)(?::(?P<port>[^/]*))?(?:/(?P<db>.*))?"
 )
+_SECONDS = re.compile(r"[0-9]{1,3}(\.[0-9]{1,6})?")
 
 
 class Durability(StrEnum):
     """What an acknowledged write survives."""
 
-    ALWAYS = "always"
+    FSYNC = "fsync"
     EVERYSEC = "everysec"
+    REPLICATED = "replicated"
     NONE = "none"
 
 
@@ -62,6 +73,10 @@ class Address:
     shards: int | None = None
     """None: as many as the store has; one, if it is made now."""
     durability: Durability = Durability.EVERYSEC
+    replicas: int = 1
+    """How many of them must have a job before it is acknowledged, with `durability=replicated`."""
+    replica_timeout: float = 1.0
+    """How many seconds they have."""
 
 
 def parse(url: str) -> Address:
@@ -82,6 +97,8 @@ def parse(url: str) -> Address:
     host, port, path, db = _socket(place, public) if scheme == "unix" else _server(place, public)
     tls = scheme == "rediss"
     _check_files(options, public, tls=tls)
+    durability = _durability(options.get("durability", Durability.EVERYSEC.value))
+    _check_replicas(options, public, durability)
     return Address(
         shown=public,
         host=host,
@@ -96,7 +113,9 @@ def parse(url: str) -> Address:
         key=options.get("key"),
         prefix=_prefix(options.get("prefix", DEFAULT_PREFIX)),
         shards=_shards(options["shards"]) if "shards" in options else None,
-        durability=_durability(options.get("durability", Durability.EVERYSEC.value)),
+        durability=durability,
+        replicas=_replicas(options.get("replicas", "1")),
+        replica_timeout=_replica_timeout(options.get("replica_timeout", "1")),
     )
 
 
@@ -220,8 +239,39 @@ def _durability(text: str) -> Durability:
         return Durability(text)
     raise InvalidUrl(
         f"the option durability={brief(text)} is not known",
-        hint="write always, everysec, or none for a server whose jobs may be lost, for instance in "
-        "tests",
+        hint="write fsync, everysec, replicated, or none for a server whose jobs may be lost, for "
+        "instance in tests",
+        value=text,
+    )
+
+
+def _check_replicas(options: dict[str, str], public: str, durability: Durability) -> None:
+    given = [name for name in ("replicas", "replica_timeout") if name in options]
+    if given and durability is not Durability.REPLICATED:
+        raise InvalidUrl(
+            f"the address {public} has the option {brief(given[0])}, but durability={durability} "
+            "waits for no replica",
+            hint="write durability=replicated, or leave the option out",
+            value=public,
+        )
+
+
+def _replicas(text: str) -> int:
+    if _is_number(text) and 1 <= int(text[:9]) <= MOST_REPLICAS:
+        return int(text)
+    raise InvalidUrl(
+        f"the option replicas={brief(text)} cannot be used",
+        hint=f"give how many replicas must confirm a job, from 1 to {MOST_REPLICAS}",
+        value=text,
+    )
+
+
+def _replica_timeout(text: str) -> float:
+    if _SECONDS.fullmatch(text) and SHORTEST_WAIT <= float(text) <= LONGEST_WAIT:
+        return float(text)
+    raise InvalidUrl(
+        f"the option replica_timeout={brief(text)} cannot be used",
+        hint=f"give seconds from {SHORTEST_WAIT:g} to {LONGEST_WAIT:g}, for instance 0.5",
         value=text,
     )
 

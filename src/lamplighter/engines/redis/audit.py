@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
+from lamplighter import runtime
 from lamplighter.engines.redis.call import Call
 
 _LANES = 500
@@ -26,25 +28,52 @@ class Audit:
     """Records that were looked at."""
     faults: tuple[str, ...]
     """What does not agree, each in words; none in a sound store."""
+    whole: bool = True
+    """All jobs were looked at; otherwise the time was over before."""
 
 
 async def audit(call: Call) -> Audit:
     """Compare all records with all indexes, shard by shard."""
-    jobs = 0
+    return await _audit(call, inf)
+
+
+async def audit_at_work(call: Call, seconds: float) -> Audit:
+    """Do the same in a store that may be at work, and for so long at most.
+
+    What is wrong with a job or a turn is seen in one moment, and so is certain. What is wrong with
+    the numbers is told only if it is found twice, the same.
+    """
+    end = runtime.monotonic() + seconds
+    first = await _audit(call, end)
+    if not first.faults:
+        return first
+    again = await _audit(call, end + seconds)
+    return Audit(
+        again.jobs,
+        tuple(fault for fault in again.faults if fault in first.faults),
+        first.whole and again.whole,
+    )
+
+
+async def _audit(call: Call, end: float) -> Audit:
+    jobs, whole = 0, True
     faults: list[str] = []
     for shard in range(call.shards):
-        count, found = await _audit_shard(call, shard)
-        jobs += count
-        faults += [f"shard {shard}: {fault}" for fault in found]
-    return Audit(jobs, tuple(faults))
+        found = await _audit_shard(call, shard, end)
+        jobs += found.jobs
+        whole = whole and found.whole
+        faults += [f"shard {shard}: {fault}" for fault in found.faults]
+    return Audit(jobs, tuple(faults), whole)
 
 
-async def _audit_shard(call: Call, shard: int) -> tuple[int, list[str]]:
+async def _audit_shard(call: Call, shard: int, end: float) -> Audit:
     first, last, named = await call.run("audit_totals", (), shard=shard)
     indexed = _numbers(named)
     recorded: Counter[str] = Counter()
     faults: list[str] = []
     for page in range(first, last + 1):
+        if runtime.monotonic() > end:
+            return Audit(recorded["jobs"], tuple(faults), whole=False)
         counts, wrong = await call.run("audit_jobs", (page,), shard=shard)
         recorded.update(_numbers(counts))
         faults += _texts(wrong)
@@ -57,7 +86,7 @@ async def _audit_shard(call: Call, shard: int) -> tuple[int, list[str]]:
         for name in sorted(recorded.keys() | indexed.keys())
         if recorded[name] != indexed[name]
     ]
-    return recorded["jobs"], faults
+    return Audit(recorded["jobs"], tuple(faults))
 
 
 async def _audit_lanes(call: Call, shard: int) -> tuple[int, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from hashlib import blake2b
 
 from lamplighter import runtime
 from lamplighter.engines.redis.address import Address
@@ -18,17 +19,24 @@ from lamplighter.port import forks
 _BLOCK_SECONDS = 20
 _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
-_SLACK_MS = 1_000
+_HUSH_SECONDS = 1.0
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _NEVER = "-"
+_DESCRIBED_SECONDS = 1200.0
+"""So often a profile is described again: the store forgets it after an hour."""
+_MOST_PROFILES = 100
+_ANY_TYPE = ("",)
+
+Types = tuple[str, ...] | None
 
 
 class Ear:
     """Hears for one event loop.
 
     What is new on a topic has a number. A wait first asks for the number and leaves its name with
-    the store, in one step, so that nothing is missed; then it is told through its own list.
+    the store, in one step, so that nothing is missed; then it is told through its own list. The
+    name is left among those who wait for the same topics and can run the same types: their profile.
     """
 
     def __init__(self, address: Address, call: Call) -> None:
@@ -39,14 +47,18 @@ class Ear:
         self._seen: dict[str, str] = {}
         """The number of the last news of each topic that somebody here was told."""
         self._waiting: dict[asyncio.Future[None], frozenset[str]] = {}
+        self._profiles: dict[tuple[frozenset[str], Types], _Profile] = {}
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._forked = False
         forks.watch(self)
 
-    async def hear(self, topics: frozenset[str], seconds: float) -> bool:
-        """Wait until one of these topics has news, or the time is over."""
+    async def hear(self, topics: frozenset[str], types: Types, seconds: float) -> bool:
+        """Wait until one of these topics has news, or the time is over.
+
+        News of jobs is for those who can run them, by ``types``; None is all.
+        """
         if self._forked:
             raise forks.refusal(self._address.shown)
         future = asyncio.get_running_loop().create_future()
@@ -55,12 +67,16 @@ class Ear:
         if self._task is None:
             self._task = runtime.spawn(self._listen(), name="redis-listen")
         end = runtime.monotonic() + seconds
+        profile = self._profile(topics, types)
         try:
-            await self._look(topics, seconds)
+            await self._look(profile, seconds)
             async with asyncio.timeout(max(0.0, end - runtime.monotonic())):
                 await future
         except TimeoutError:
             return future.done() and not future.cancelled()
+        except asyncio.CancelledError:
+            runtime.spawn(self._hush(profile), name="redis-hush")
+            raise
         finally:
             del self._waiting[future]
         return True
@@ -83,21 +99,47 @@ class Ear:
         self._waiting = {}
         return inherited
 
-    async def _look(self, topics: frozenset[str], seconds: float) -> None:
+    def _profile(self, topics: frozenset[str], types: Types) -> _Profile:
+        profile = self._profiles.get((topics, types))
+        if profile is None:
+            if len(self._profiles) >= _MOST_PROFILES:
+                self._profiles.clear()
+            profile = self._profiles[topics, types] = _Profile(topics, types)
+        return profile
+
+    async def _look(self, profile: _Profile, seconds: float) -> None:
         """Ask what is new, and leave our name; without an answer, a wait is only a wait."""
-        names = sorted(topics)
-        span = int(seconds * 1000) + _SLACK_MS
-        args: list[str | int] = [self._name, span]
-        for topic in names:
-            args += (topic, self._seen.get(topic, _NEVER))
         try:
             # The first look must not be missed, however short the wait.
             async with asyncio.timeout(max(seconds, _LOOK_SECONDS)):
-                numbers: list[bytes] = await self._call.run("listen", args)
+                numbers = await self._ask(profile, seconds)
+                if numbers is None:
+                    profile.described = None
+                    numbers = await self._ask(profile, seconds) or []
         except (StoreError, TimeoutError):
             return
-        for topic, number in zip(names, numbers, strict=True):
+        for topic, number in zip(profile.topics, numbers, strict=False):
             self._told(topic, number.decode())
+
+    async def _ask(self, profile: _Profile, seconds: float) -> list[bytes] | None:
+        """Give the numbers of the topics; None where the store does not know the profile."""
+        args: list[str | int] = [self._name, int(seconds * 1000), profile.name]
+        now = runtime.monotonic()
+        if profile.described is None or now >= profile.described + _DESCRIBED_SECONDS:
+            args += (len(profile.types), *profile.types)
+            profile.described = now
+        else:
+            args.append(-1)
+        for topic in profile.topics:
+            args += (topic, self._seen.get(topic, _NEVER))
+        known, *numbers = await self._call.run("listen", args)
+        return numbers if known == b"known" else None
+
+    async def _hush(self, profile: _Profile) -> None:
+        """Take our name back: who is told of a job instead of somebody else must be there."""
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_HUSH_SECONDS):
+                await self._call.run("hush", (self._name, profile.name))
 
     def _told(self, topic: str, number: str) -> None:
         """Wake everybody who waits for a topic, if this is news."""
@@ -167,3 +209,15 @@ class Ear:
         if connection is not None:
             with contextlib.suppress(OSError):
                 connection.let_go()
+
+
+class _Profile:
+    """Topics and types that are waited for together."""
+
+    def __init__(self, topics: frozenset[str], types: Types) -> None:
+        self.topics = sorted(topics)
+        self.types = _ANY_TYPE if types is None else types
+        parts = "\0".join([*self.topics, "", *sorted(self.types)])
+        self.name = blake2b(parts.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        self.described: float | None = None
+        """When the store was last told what it is; None: it does not know it."""

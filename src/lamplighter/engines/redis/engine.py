@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from lamplighter.engines.redis import address, installer
-from lamplighter.engines.redis.address import Durability
+from lamplighter.engines.redis import address, inputs, installer, server
 from lamplighter.engines.redis.call import Call
+from lamplighter.engines.redis.faults import key_pattern
+from lamplighter.engines.redis.promises import CAPABILITIES, DECLARED
 from lamplighter.engines.redis.transport import Transport
 from lamplighter.engines.redis.verbs import inspect, membership, rescue
 from lamplighter.engines.redis.verbs import settings as operators
@@ -30,7 +31,6 @@ from lamplighter.engines.redis.wakeup import RedisWakeup
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
 from lamplighter.model.lifecycle import Settlement
-from lamplighter.port.capabilities import Capabilities
 from lamplighter.port.checkup import Checkup
 from lamplighter.port.guards import Closed, bounded, check_note
 from lamplighter.port.store import DEFAULT_LEASE_MS
@@ -63,32 +63,9 @@ from lamplighter.port.values import (
     WorkerInfo,
 )
 
-T = TypeVar("T")
+__all__ = ["CAPABILITIES", "RedisEngine"]
 
-CAPABILITIES = Capabilities(
-    name="redis",
-    many_machines=True,
-    push_wakeup=True,
-    durable_submit=False,
-    loss_window="none when the server is killed; the last second or two when its machine fails; "
-    "after a failover, what had not reached the replica (durability=everysec)",
-    max_batch=500,
-)
-DURABLE = replace(
-    CAPABILITIES,
-    durable_submit=True,
-    loss_window="none while the server's disk lives; after a failover, what had not reached the "
-    "replica (durability=always)",
-)
-FORGETFUL = replace(
-    CAPABILITIES,
-    loss_window="as the server's settings have it, whatever they are: durability=none in the url",
-)
-_DECLARED = {
-    Durability.ALWAYS: DURABLE,
-    Durability.EVERYSEC: CAPABILITIES,
-    Durability.NONE: FORGETFUL,
-}
+T = TypeVar("T")
 
 
 class RedisEngine:
@@ -101,7 +78,7 @@ class RedisEngine:
         self, url: str, clock_ms: Callable[[], int] | None = None, deadline: float = 30.0
     ) -> None:
         self._address = address.parse(url)
-        self.capabilities = _DECLARED[self._address.durability]
+        self.capabilities = DECLARED[self._address.durability]
         self._clock_ms = clock_ms
         self._deadline = deadline
         # The parts exist only between open and close; using them before says so.
@@ -116,14 +93,16 @@ class RedisEngine:
     async def open(self, *, create: bool = True) -> None:
         if self._transport is not None:
             return
-        _, state = await self._prepare(create=create)
+        _, state, facts = await self._prepare(create=create)
+        self.capabilities = replace(self.capabilities, shards=state.shards)
         transport = self._transport = Transport(self._address, self._deadline, self._clock_ms)
         transport.divide(state.shards)
-        self.jobs = RedisJobs(transport)
+        transport.watch(facts.memory)
+        self.wakeup = RedisWakeup(self._address, transport)
+        self.jobs = RedisJobs(transport, self.wakeup)
         self.membership = RedisMembership(transport)
         self.settings = RedisSettings(transport)
         self.inspector = RedisInspector(transport)
-        self.wakeup = RedisWakeup(self._address, transport)
 
     async def close(self) -> None:
         transport, self._transport = self._transport, None
@@ -136,7 +115,7 @@ class RedisEngine:
         self, *, run: Sequence[str] = (), read: Sequence[str] = ()
     ) -> tuple[int, int]:
         await self.grant(run=run, read=read)
-        before, state = await self._prepare(create=True)
+        before, state, _ = await self._prepare(create=True)
         return before, state.version
 
     async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:
@@ -144,7 +123,7 @@ class RedisEngine:
             name = [*run, *read][0]
             raise InvalidOption(
                 f"the rights of Redis users are not ours to give, so `{name}` gets none",
-                hint=f"let an administrator say: ACL SETUSER {name} ~{{{self._address.prefix}:* "
+                hint=f"let an administrator say: ACL SETUSER {name} {key_pattern(self._address)} "
                 "+@all -@admin -@dangerous +info",
                 value=name,
             )
@@ -152,7 +131,7 @@ class RedisEngine:
     async def check_up(self, *, lease_ms: int = DEFAULT_LEASE_MS) -> Checkup:
         return await check_up(self._address, self._deadline, lease_ms)
 
-    async def _prepare(self, *, create: bool) -> tuple[int, installer.State]:
+    async def _prepare(self, *, create: bool) -> tuple[int, installer.State, server.Facts]:
         return await installer.prepare(
             self._address, self._deadline, create=create, clock_ms=self._clock_ms
         )
@@ -161,11 +140,18 @@ class RedisEngine:
 class RedisJobs:
     """The verbs that move jobs."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, wakeup: RedisWakeup) -> None:
         self._call = call
+        self._wakeup = wakeup
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
-        return await submit(self._call, _bounded(jobs)) if jobs else []
+        if not jobs:
+            return []
+        news = self._wakeup.word(jobs[0]) if len(jobs) == 1 else ()
+        try:
+            return await submit(self._call, _bounded(jobs), news)
+        except inputs.Unkept as error:
+            raise inputs.refusal(error) from error
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await claim(self._call, request)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 
+from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.wire import ProtocolError, ReplyError
 from lamplighter.model.errors import (
     StoreBusy,
@@ -30,10 +32,20 @@ _REPEAT = frozenset(
     }
 )
 _CROWDED = "max number of clients"
+_COMMAND = re.compile(r"run the '([^']+)' command")
+_IN_SCRIPT = re.compile("ACL failure in script|The user executing the script can't")
+RETRY_SECONDS = 5.0
+"""How long whoever is refused for want of memory should wait: old jobs have to be pruned first."""
 
 
 class Lost(Exception):
     """A connection ended, or was silent for too long, before it gave an answer."""
+
+
+class MemoryFull(StoreFull):
+    """The memory of the server is used up, or so nearly that new jobs have to wait."""
+
+    retry_after: float | None = RETRY_SECONDS
 
 
 def may_pass(error: Exception) -> bool:
@@ -60,10 +72,11 @@ def code_of(error: ReplyError) -> str:
     return str(error).partition(" ")[0]
 
 
-def explain(error: Exception, where: str) -> StoreError:
+def explain(error: Exception, address: Address) -> StoreError:
     """Give the StoreError for what went wrong at this address."""
+    where = address.shown
     if isinstance(error, ReplyError):
-        return _said(error, where)
+        return _said(error, address)
     if isinstance(error, ProtocolError):
         return StoreUnreachable(
             f"what answers at {where} is not a Redis server: {error}",
@@ -72,8 +85,19 @@ def explain(error: Exception, where: str) -> StoreError:
         )
     return StoreUnreachable(
         f"the Redis server at {where} cannot be reached: {_words(error)}",
-        hint=_remedy(error, tls=where.startswith("rediss:")),
+        hint=_remedy(error, tls=address.tls),
         value=where,
+    )
+
+
+def silent(address: Address, seconds: float) -> StoreUnreachable:
+    """Say that nobody answered at all."""
+    # A server that expects plain words waits for the end of a line that TLS never sends.
+    tls = ", and that the server speaks TLS there (without, it is redis://…)" if address.tls else ""
+    return StoreUnreachable(
+        f"the Redis server at {address.shown} did not accept a connection in {seconds:g} s",
+        hint=f"check host and port in the url, that nothing blocks the way{tls}",
+        value=address.shown,
     )
 
 
@@ -100,11 +124,22 @@ def _remedy(error: Exception, *, tls: bool) -> str:
         )
     if isinstance(error, (FileNotFoundError, PermissionError)):
         return "check the path of the socket in the url, that the server runs, and who may use it"
-    return "check host and port in the url, that the server runs, and that nothing blocks the way"
+    wants = ", and whether the server wants TLS there (rediss://…)" if _closed(error) else ""
+    return (
+        "check host and port in the url, that the server runs, and that nothing blocks the way"
+        + wants
+    )
 
 
-def _said(error: ReplyError, where: str) -> StoreError:
-    code, said = code_of(error), str(error)
+def _closed(error: Exception) -> bool:
+    """Tell whether somebody was there, and hung up: TLS does when it is spoken to plainly."""
+    return isinstance(error, (Lost, ConnectionResetError))
+
+
+def _said(error: ReplyError, address: Address) -> StoreError:
+    code, said, where = code_of(error), str(error), address.shown
+    if code == "NOPERM" or _IN_SCRIPT.search(said):
+        return _forbidden(said, address)
     for explanation in (_refused, _unusable, _unwritable, _foreign):
         found = explanation(code, said, where)
         if found is not None:
@@ -116,16 +151,36 @@ def _said(error: ReplyError, where: str) -> StoreError:
     )
 
 
+def forbidden(address: Address, what: str, right: str) -> StoreForbidden:
+    """Say what the user may not do, and the line that gives the right."""
+    user = address.user or "default"
+    return StoreForbidden(
+        f"the Redis user `{user}` may not {what} at {address.shown}",
+        hint=f"let an administrator say: ACL SETUSER {user} {right}",
+        value=user,
+    )
+
+
+def key_pattern(address: Address) -> str:
+    """Give the right to use all keys of the store, as ACL SETUSER wants it."""
+    return f"~{{{address.prefix}:*"
+
+
+def _forbidden(said: str, address: Address) -> StoreError:
+    command = _COMMAND.search(said)
+    if command is not None:
+        return forbidden(address, f"run {command[1].upper()}", f"+{command[1]}")
+    if "key" in said:
+        keys = f"use the keys of the store, {{{address.prefix}:…"
+        return forbidden(address, keys, key_pattern(address))
+    return forbidden(
+        address, f"do this ({said})", f"{key_pattern(address)} +@all -@admin -@dangerous +info"
+    )
+
+
 def _refused(code: str, said: str, where: str) -> StoreError | None:
-    """The server does not want this user, or not for this."""
+    """The server does not want this user."""
     words = said.lower()
-    if code == "NOPERM":
-        return StoreForbidden(
-            f"the Redis user may not do this at {where}: {said}",
-            hint="give it the keys of the store and the commands it needs, for instance: "
-            "ACL SETUSER name ~{lamp:* +@all -@admin -@dangerous +info",
-            value=where,
-        )
     if code in ("WRONGPASS", "NOAUTH") or words.startswith("err auth "):
         return _login(where, said)
     if "db index" in words:
@@ -194,12 +249,7 @@ def _unwritable(code: str, said: str, where: str) -> StoreError | None:
             value=where,
         )
     if code == "OOM":
-        return StoreFull(
-            f"the memory of the Redis server at {where} is used up: {said}",
-            hint="raise `maxmemory`, or shorten the retention of finished jobs; nothing was half "
-            "written, and work goes on by itself then",
-            value=where,
-        )
+        return memory_full(f"the memory of the Redis server at {where} is used up", where)
     if code == "MISCONF":
         return StoreFull(
             f"the Redis server at {where} cannot write to its disk: {said}",
@@ -208,6 +258,16 @@ def _unwritable(code: str, said: str, where: str) -> StoreError | None:
             value=where,
         )
     return None
+
+
+def memory_full(cause: str, where: str) -> MemoryFull:
+    """Refuse what would take more memory."""
+    return MemoryFull(
+        f"{cause}: nothing of this call was stored",
+        hint=f"try again in {RETRY_SECONDS:g} s: jobs that are there go on, and prune makes room; "
+        "if it stays so, raise `maxmemory`, or shorten the retention of finished jobs",
+        value=where,
+    )
 
 
 def _foreign(code: str, said: str, where: str) -> StoreError | None:

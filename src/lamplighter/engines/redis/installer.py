@@ -6,12 +6,13 @@ divided, which never changes. Scripts need no installing: the server gets them a
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from lamplighter import runtime
-from lamplighter.engines.redis import faults, scripts, server
+from lamplighter.engines.redis import faults, rights, scripts, server
 from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.connection import Connection, connect
 from lamplighter.engines.redis.faults import Lost
@@ -46,17 +47,21 @@ async def prepare(
     *,
     create: bool = True,
     clock_ms: Callable[[], int] | None = None,
-) -> tuple[int, State]:
+) -> tuple[int, State, server.Facts]:
     """Check that the store is ours and of this version; make one where none is.
 
-    Gives the version before and what there is now. Without ``create`` a store that is not there
-    is refused.
+    Gives the version before, what there is now, and what the server says of itself. Without
+    ``create`` a store that is not there is refused.
     """
     async with connected(address, deadline) as connection:
-        server.check(await server.read(connection), address)
+        facts = await server.read(connection)
+        server.check(facts, address)
+        refusal = await rights.lacking(connection, address)
+        if refusal is not None:
+            raise refusal
         state = await known(connection, address)
         if state.version:
-            return state.version, state
+            return state.version, state, facts
         if not create:
             raise StoreUnreachable(
                 f"there is no store at {address.shown} yet",
@@ -65,7 +70,7 @@ async def prepare(
             )
         await _check_empty(connection, address)
         now = None if clock_ms is None else clock_ms()
-        return 0, _state(await _open(connection, address, "make", now), address)
+        return 0, _state(await _open(connection, address, "make", now), address), facts
 
 
 async def known(connection: Connection, address: Address) -> State:
@@ -83,7 +88,7 @@ async def connected(address: Address, deadline: float) -> AsyncGenerator[Connect
         finally:
             connection.let_go()
     except (Lost, ProtocolError, ReplyError, OSError) as error:
-        raise faults.explain(error, address.shown) from error
+        raise faults.explain(error, address) from error
 
 
 async def _patiently(address: Address, seconds: float) -> Connection:
@@ -99,11 +104,7 @@ async def _patiently(address: Address, seconds: float) -> Connection:
                 raise
             return connection
         except TimeoutError as error:
-            raise StoreUnreachable(
-                f"the Redis server at {address.shown} did not accept a connection in {seconds:g} s",
-                hint="check host and port in the url, and that nothing blocks the way",
-                value=address.shown,
-            ) from error
+            raise faults.silent(address, seconds) from error
         except (Lost, ProtocolError, ReplyError, OSError) as error:
             if not faults.may_pass(error) or runtime.monotonic() + pause > end:
                 raise
@@ -154,11 +155,14 @@ async def _check_empty(connection: Connection, address: Address) -> None:
 
     Only before a store is made: to go through all keys of a large server would take long.
     """
+    ours = re.compile(rb"\{%b:\d+\}:" % re.escape(address.prefix.encode()))
     cursor: bytes = b"0"
     for _ in range(_MOST_PAGES):
         cursor, keys = await connection.command(
             "SCAN", cursor, "MATCH", f"{{{address.prefix}:*", "COUNT", _PAGE
         )
+        # A prefix may be the beginning of another one.
+        keys = [key for key in keys if ours.match(key)]
         if keys:
             # Another process may just have made the store.
             if (await known(connection, address)).version:

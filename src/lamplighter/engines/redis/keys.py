@@ -33,9 +33,11 @@ Names of people's making are percent-encoded in keys (`encode`), and plain insid
     worker:<id>     a worker; `workers` has their last beats
     types           versions of types that workers can run; `types_seen` when each was last alive
     roles           role -> who holds it until when
-    told            counts news of all topics; only in shard 0, like the next three, which expire
+    told            counts news of all topics; only in shard 0, like the next five, which expire
     news:<topic>    number of the last news
-    waiters:<topic> who waits for news, and until when
+    profiles:<topic>    profiles of those who wait for it: sets of topics and types
+    knows:<profile> the types of a profile
+    waiters:<profile>   who waits for news, and until when
     wake:<ear>      what somebody who waits was told
 """
 
@@ -57,11 +59,11 @@ KINDS = {
     **dict.fromkeys(("lease", "turn", "line", "heads", "asleep", "shut", "share"), "zset"),
     **dict.fromkeys(("gone", "ended", "keys", "requests", "workers", "types_seen"), "zset"),
     **dict.fromkeys(("waiters",), "zset"),
-    **dict.fromkeys(("spans", "active"), "set"),
+    **dict.fromkeys(("spans", "active", "profiles", "knows"), "set"),
     **dict.fromkeys(("attempts", "wake"), "list"),
 }
 """The type of each key, by the word it begins with. Tests compare every key with it."""
-EXPIRING = frozenset({"news", "waiters", "wake"})
+EXPIRING = frozenset({"news", "profiles", "knows", "waiters", "wake"})
 """Hints. Nothing else may expire."""
 
 

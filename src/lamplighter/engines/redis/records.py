@@ -9,6 +9,7 @@ import json
 from functools import lru_cache
 from struct import Struct
 
+from lamplighter.engines.redis import inputs
 from lamplighter.model.job import (
     NO_EXTRAS,
     Attempt,
@@ -36,6 +37,8 @@ _PARTS = _FIXED.size
 _REST = Struct(f"<{_STORY}{_CLAIMED}")
 _SIZES = Struct(f"<{_LENGTHS}")
 _RUN = Struct("<IQQ16sQ")
+_LEASE = Struct("<I")
+_LEASE_AT = 58
 _ATTEMPT = Struct("<IIIQQ16sHHI")
 _NO_NONCE = bytes(16)
 _NEW = _REST.pack(1, 0, 0, 0, 0, 0, 0, 0, 0, _NO_NONCE)
@@ -59,6 +62,8 @@ _STATES = {
 def body_of(job: NewJob) -> bytes:
     """Pack a new job, all but the head that its script puts before it."""
     tenant, args = job.tenant.encode(), job.args
+    if 0 in tenant or len(tenant) > inputs.LONGEST_TENANT:
+        raise inputs.bad_tenant(job.tenant, len(tenant))
     rest = _NEW if job.cost == 1 else _REST.pack(job.cost, 0, 0, 0, 0, 0, 0, 0, 0, _NO_NONCE)
     if job.extras is NO_EXTRAS and job.schedule is None:
         sizes = _SIZES.pack(len(tenant), len(args), 0, 0, 0, 0, 0, 0, 0)
@@ -80,7 +85,10 @@ def flags_of(job: NewJob) -> int:
 
 def lane_text(job: NewJob) -> bytes:
     """Write the lane of a job as the store names it."""
-    return f"{job.queue}\0{int(job.level)}\0{job.type}\0{job.requirement}".encode()
+    text = f"{job.queue}\0{int(job.level)}\0{job.type}\0{job.requirement}"
+    if text.count("\0") > 3:
+        raise inputs.with_nul(f"{job.queue} {job.type} {job.requirement}")
+    return text.encode()
 
 
 def mark_to_text(by: str, reason: str) -> str:
@@ -137,6 +145,11 @@ def claim_of(job_id: str, value: bytes, lane: Lane, run: bytes) -> Claim:
         worker=run[_RUN.size :].decode(),
         handout=handout,
     )
+
+
+def last_lease(value: bytes) -> int:
+    """Give the number of the last claim that was written down; a running one is not."""
+    return _LEASE.unpack_from(value, _LEASE_AT)[0]
 
 
 def record_of(

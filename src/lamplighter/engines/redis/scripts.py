@@ -1,15 +1,30 @@
-"""Loads the Lua files: each with what it includes, and with the name the server knows it by."""
+"""Loads the Lua files: each with what it includes, and with the name the server knows it by.
+
+Of an include only those functions are pasted that the script needs: the server makes all functions
+of a script anew whenever it runs, and that is a good part of what a small script costs.
+
+A line `--@flags allow-oom` in the header of a script lets it run when the server's memory is used
+up: what ends, frees or keeps a job alive must go on then. The server takes flags from a first line
+that is made here, so that a file begins with what it is for.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
 _INCLUDE = re.compile(r"^--@include (\S+)[ \t]*$", re.MULTILINE)
+_FUNCTION = re.compile(r"^local function (\w+)\(.*?^end$", re.MULTILINE | re.DOTALL)
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_REMARK = re.compile(r"^--(?!@).*\n", re.MULTILINE)
+_FLAGS = re.compile(r"^--@flags (\S+)[ \t]*$", re.MULTILINE)
+# `send` is a function of ours that is told the command.
+_COMMAND = re.compile(r"\b(?:redis\.p?call|send)\(\s*'([A-Za-z]+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +40,7 @@ class Script:
 @cache
 def script(name: str) -> Script:
     """Give ``lua/<name>.lua``."""
-    text = _pasted(name).encode()
+    text = _flagged(_pasted(name)).encode()
     digest = hashlib.sha1(text, usedforsecurity=False).hexdigest()
     return Script(name, text, digest.encode())
 
@@ -39,20 +54,49 @@ def names() -> list[str]:
     )
 
 
+@cache
+def commands() -> tuple[str, ...]:
+    """All commands that a script runs, sorted: who uses the store needs the right to each."""
+    return tuple(sorted({found for name in names() for found in _COMMAND.findall(_pasted(name))}))
+
+
+def _flagged(text: str) -> str:
+    flags = _FLAGS.search(text)
+    return text if flags is None else f"#!lua flags={flags[1]}\n{text}"
+
+
 def _pasted(name: str) -> str:
     """Read a script with its includes, each once and one level deep: an include has none."""
-    seen: set[str] = set()
+    text = _read(f"{name}.lua")
+    paths = _INCLUDE.findall(text)
+    if len(set(paths)) < len(paths):
+        raise ValueError(f"lua/{name}.lua includes a file twice")
+    parts = {path: _read(path) for path in paths}
+    for path, part in parts.items():
+        if _INCLUDE.search(part):
+            raise ValueError(f"lua/{path} is included and includes others itself")
+    needed = _needed(text, parts.values())
+
+    def wanted(found: re.Match[str]) -> str:
+        return found[0] if found[1] in needed else ""
 
     def include(found: re.Match[str]) -> str:
-        if found[1] in seen:
-            raise ValueError(f"lua/{name}.lua includes {found[1]} twice")
-        seen.add(found[1])
-        text = _read(found[1])
-        if _INCLUDE.search(text):
-            raise ValueError(f"lua/{found[1]} is included and includes others itself")
-        return text.rstrip("\n")
+        return _FUNCTION.sub(wanted, _REMARK.sub("", parts[found[1]])).strip("\n")
 
-    return _INCLUDE.sub(include, _read(f"{name}.lua"))
+    return _INCLUDE.sub(include, text)
+
+
+def _needed(text: str, parts: Iterable[str]) -> set[str]:
+    """Give the functions of the parts that a script names, and those that these name."""
+    functions = {found[1]: found[0] for part in parts for found in _FUNCTION.finditer(part)}
+    rest = "".join(_FUNCTION.sub("", _REMARK.sub("", part)) for part in parts)
+    needed: set[str] = set()
+    looked_at = [_REMARK.sub("", text), rest]
+    while looked_at:
+        new = functions.keys() & set(_WORD.findall(looked_at.pop())) - needed
+        needed |= new
+        looked_at += [functions[one] for one in new]
+    return needed
 
 
 def _read(path: str) -> str:

@@ -1,7 +1,8 @@
 """The connections of one process, and how a script is run on them until it is answered.
 
 Every verb may be repeated, so a call outlives a lost connection, a restart and a failover of the
-server: it is sent again until it is answered or its time is over.
+server: it is sent again until it is answered or its time is over. New jobs are only sent where
+there is room for them, and where replicas are to have a write, it is answered when they do.
 """
 
 from __future__ import annotations
@@ -11,21 +12,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lamplighter import runtime
-from lamplighter.engines.redis import faults, scripts
-from lamplighter.engines.redis.address import Address
+from lamplighter.engines.redis import admission, faults, scripts
+from lamplighter.engines.redis.address import Address, Durability
+from lamplighter.engines.redis.admission import Admission
 from lamplighter.engines.redis.call import Argument
 from lamplighter.engines.redis.connection import Connection, connect
 from lamplighter.engines.redis.faults import Lost
 from lamplighter.engines.redis.keys import shard_prefix
+from lamplighter.engines.redis.replication import Replication
 from lamplighter.engines.redis.scripts import Script
+from lamplighter.engines.redis.server import Memory
 from lamplighter.engines.redis.wire import ProtocolError, ReplyError, pack
-from lamplighter.model.errors import StoreBusy, StoreClosed, StoreError, StoreUnreachable
+from lamplighter.model.errors import StoreBusy, StoreClosed, StoreError
 from lamplighter.port import forks
 
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 1.0
 _CLOSE_SECONDS = 5.0
 _SILENCE_SECONDS = 10.0
+_NEW = "submit"
+_LASTING = frozenset({"submit", "settle"})
+"""What replicas must have, if the address asks for that, before it is answered."""
 
 
 class Transport:
@@ -43,6 +50,10 @@ class Transport:
         self._clock_ms = clock_ms
         self._prefixes = [shard_prefix(address.prefix, 0).encode()]
         self._lines: dict[asyncio.AbstractEventLoop, tuple[_Line, _Line]] = {}
+        self._lasting = (
+            _LASTING if address.durability is Durability.REPLICATED else frozenset[str]()
+        )
+        self._admission: Admission | None = None
         self._closed = False
         self._forked = False
         forks.watch(self)
@@ -51,6 +62,10 @@ class Transport:
         """Say how many shards the store has."""
         self.shards = shards
         self._prefixes = [shard_prefix(self._address.prefix, n).encode() for n in range(shards)]
+
+    def watch(self, memory: Memory) -> None:
+        """Say what the server's memory is: where it has a limit, it is looked at from now on."""
+        self._admission = Admission(self._address.shown, memory) if memory.limit else None
 
     async def run(
         self,
@@ -67,6 +82,11 @@ class Transport:
         packed = pack((b"EVALSHA", wanted.sha, b"1", *words))
         line = self._line(urgent)
         began = runtime.monotonic()
+        if self._admission is not None and script == _NEW:
+            await self._admit(self._admission, line)
+        if script in self._lasting:
+            request = _Request(packed, wanted, words, lasting=True)
+            return await self._persist(line, request, began)
         connection = line.connection
         if connection is not None and not connection.closed:
             try:
@@ -133,6 +153,16 @@ class Transport:
         self._lines[here] = (common, urgent)
         return common, urgent
 
+    async def _admit(self, gate: Admission, line: _Line) -> None:
+        """Refuse new jobs where there is no room for them."""
+        if gate.due():
+            connection = line.connection
+            if gate.full or connection is None or connection.closed:
+                gate.note(await self.command("INFO", "memory"))
+            else:
+                connection.ask(admission.ASK).add_done_callback(gate.noted)
+        gate.check()
+
     async def _persist(
         self, line: _Line, request: _Request, began: float, last: Exception | None = None
     ) -> Any:
@@ -147,7 +177,7 @@ class Transport:
                     if last is not None and not request.taught(last):
                         pause = await self._rest(line, last, pause)
                     try:
-                        reply = await line.ask(request.packed)
+                        reply = await line.ask(request.packed, lasting=request.lasting)
                     except (Lost, ProtocolError, ReplyError, OSError) as error:
                         reply = error
                     if not isinstance(reply, Exception):
@@ -159,7 +189,7 @@ class Transport:
     async def _rest(self, line: _Line, error: Exception, pause: float) -> float:
         """Wait before the next try, if there is to be one; gives the pause after it."""
         if not faults.may_pass(error):
-            raise faults.explain(error, self._address.shown) from error
+            raise faults.explain(error, self._address) from error
         if isinstance(error, ReplyError) and faults.breaks(error):
             line.drop()
         if isinstance(error, ReplyError):
@@ -171,14 +201,9 @@ class Transport:
     def _too_late(self, line: _Line, last: Exception | None) -> StoreError:
         where = self._address.shown
         if last is not None and not isinstance(last, Lost):
-            return faults.explain(last, where)
+            return faults.explain(last, self._address)
         if last is None and not line.connected:
-            tls = ", and that the server speaks TLS there" if self._address.tls else ""
-            return StoreUnreachable(
-                f"the Redis server at {where} did not accept a connection in {self._deadline:g} s",
-                hint=f"check host and port in the url, that nothing blocks the way{tls}",
-                value=where,
-            )
+            return faults.silent(self._address, self._deadline)
         return StoreBusy(
             f"the Redis server at {where} gave no answer in {self._deadline:g} s"
             + (f": {last}" if last is not None else ""),
@@ -191,12 +216,18 @@ class Transport:
 class _Request:
     """What is sent: the name of a script at first, its text to a server that does not know it."""
 
-    __slots__ = ("_script", "_words", "packed")
+    __slots__ = ("_script", "_words", "lasting", "packed")
 
     def __init__(
-        self, packed: bytes, script: Script | None = None, words: tuple[Argument, ...] = ()
+        self,
+        packed: bytes,
+        script: Script | None = None,
+        words: tuple[Argument, ...] = (),
+        *,
+        lasting: bool = False,
     ) -> None:
         self.packed = packed
+        self.lasting = lasting
         self._script = script
         self._words = words
 
@@ -215,22 +246,46 @@ class _Line:
         self.connection: Connection | None = None
         self._address = address
         self._deadline = deadline
+        # A server that says nothing for so long may be gone, and another one be in its place.
+        self._silence = min(_SILENCE_SECONDS, deadline / 3)
         self._gate = asyncio.Lock()
+        self._replication: Replication | None = None
 
     @property
     def connected(self) -> bool:
         """Whether there is a connection that may work."""
         return self.connection is not None and not self.connection.closed
 
-    async def ask(self, packed: bytes) -> Any:
-        """Send a packed command on a connection that works; gives what the server says."""
+    async def ask(self, packed: bytes, *, lasting: bool = False) -> Any:
+        """Send a packed command on a connection that works; gives what the server says.
+
+        What is ``lasting`` is answered when the replicas have it.
+        """
         connection = self.connection
         if connection is None or connection.closed:
             async with self._gate:
                 connection = self.connection
                 if connection is None or connection.closed:
                     connection = self.connection = await self._connect()
+        if lasting:
+            return await self._ask_all(connection, packed)
         return await connection.ask(packed)
+
+    async def _ask_all(self, connection: Connection, packed: bytes) -> Any:
+        replication = self._replication
+        if replication is None or replication.connection is not connection:
+            replication = Replication(connection, self._address, self._silence / 2)
+            self._replication = replication
+        answer = connection.ask(packed)
+        confirmed = replication.confirmed()
+        reply = await answer
+        if isinstance(reply, ReplyError):
+            return reply
+        count = await asyncio.shield(confirmed)
+        if isinstance(count, ReplyError):
+            return count
+        replication.check(count)
+        return reply
 
     def drop(self) -> None:
         """Use another connection from now on."""
@@ -238,10 +293,8 @@ class _Line:
             self.connection.let_go()
 
     async def _connect(self) -> Connection:
-        # A server that says nothing for so long may be gone, and another one be in its place.
-        silence = min(_SILENCE_SECONDS, self._deadline / 3)
         try:
-            return await connect(self._address, self._deadline, silence)
+            return await connect(self._address, self._deadline, self._silence)
         except TimeoutError as error:
             raise Lost("it did not accept a connection in time") from error
 

@@ -1,8 +1,11 @@
 """Wake-ups between processes: who waits is told through a list of its own.
 
-Who has news raises the number of the topic and leaves a word in the list of everybody who waits
-for it, in one script. Those who are at work are told nothing: before their next wait they compare
-numbers. So news costs little when everybody is busy, and nothing is missed.
+Who has news raises the number of the topic and leaves a word in the lists of some who wait for it,
+in one script: one for each new job, who can run it, or everybody where the news is not about jobs.
+Those who are at work are told nothing: before their next wait they compare numbers. So news costs
+little however many there are, and nothing is missed.
+
+The word for a single job travels with its submission.
 
 All of it is a hint, kept in keys that expire.
 """
@@ -10,19 +13,28 @@ All of it is a hint, kept in keys that expire.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from contextvars import ContextVar
 from hashlib import blake2b
 
 from lamplighter import runtime
 from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.ear import Ear
+from lamplighter.engines.redis.shards import shard_of
 from lamplighter.engines.redis.transport import Transport
 from lamplighter.model.errors import StoreClosed, StoreError
+from lamplighter.model.job import NewJob
+from lamplighter.port.store import queue_topic
 
 _QUIET_SECONDS = 0.002
 _SEND_SECONDS = 2.0
 _CLOSE_SECONDS = 1.0
 _MOST_TOPICS = 100
+_FRESH_SECONDS = 0.05
+
+_said: ContextVar[tuple[str, float] | None] = ContextVar("said", default=None)
+"""What the last submission of a task has told already, and when."""
 
 
 class RedisWakeup:
@@ -35,25 +47,39 @@ class RedisWakeup:
         self._voices: dict[asyncio.AbstractEventLoop, _Voice] = {}
         self._closed = False
 
-    async def notify(self, topic: str) -> None:
+    async def notify(self, topic: str, *, jobs: Mapping[str, int] | None = None) -> None:
         """Tell at once; what follows within 2 ms is told together at its end."""
-        if self._closed:
-            return
-        loop = asyncio.get_running_loop()
-        voice = self._voices.get(loop)
-        if voice is None:
-            _forget_closed(self._voices)
-            voice = self._voices[loop] = _Voice(self._transport)
-        voice.say(hash_of(topic))
+        if not self._closed and not _was_said(topic):
+            self._voice().say(hash_of(topic), jobs)
 
-    async def wait(self, topics: Sequence[str], timeout: float) -> bool:
+    def word(self, job: NewJob) -> Sequence[str | int]:
+        """Give what the submission of one job is to tell, if there is anybody to be told now.
+
+        The task that submits it need not tell it again, unless that took unusually long: then the
+        word may have come first. A shard can only tell its own; for others it is sent right behind.
+        """
+        _said.set(None)
+        if self._closed or job.held or job.delay_ms or job.run_at_ms is not None:
+            return ()
+        topic = queue_topic(job.queue)
+        _said.set((topic, runtime.monotonic()))
+        if shard_of(job.id, self._transport.shards) == 0:
+            return hash_of(topic), 1, job.type, 1
+        say = self._voice().say
+        asyncio.get_running_loop().call_soon(say, hash_of(topic), {job.type: 1})
+        return ()
+
+    async def wait(
+        self, topics: Sequence[str], timeout: float, *, types: Collection[str] | None = None
+    ) -> bool:
         """Wait for news of these topics."""
         if self._closed:
             raise StoreClosed(
                 "the store was closed while somebody waited for its news",
                 hint="close it after the last user has ended",
             )
-        return await self._ear().hear(frozenset(map(hash_of, topics)), timeout)
+        known = None if types is None else tuple(types)
+        return await self._ear().hear(frozenset(map(hash_of, topics)), known, timeout)
 
     async def close(self) -> None:
         """Send what was not sent yet, and let go of all connections."""
@@ -66,6 +92,14 @@ class RedisWakeup:
             await ear.close(wait=home is loop)
         self._ears.clear()
         self._voices.clear()
+
+    def _voice(self) -> _Voice:
+        loop = asyncio.get_running_loop()
+        voice = self._voices.get(loop)
+        if voice is None:
+            _forget_closed(self._voices)
+            voice = self._voices[loop] = _Voice(self._transport)
+        return voice
 
     def _ear(self) -> Ear:
         loop = asyncio.get_running_loop()
@@ -81,11 +115,16 @@ class _Voice:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._pending: set[str] = set()
+        self._pending: dict[str, Counter[str] | None] = {}
+        """Of each topic how many jobs of each type are new; None: the news is for everybody."""
         self._task: asyncio.Task[None] | None = None
 
-    def say(self, news: str) -> None:
-        self._pending.add(news)
+    def say(self, news: str, jobs: Mapping[str, int] | None) -> None:
+        before = self._pending.get(news, _NOTHING)
+        if jobs is None or before is None:
+            self._pending[news] = None
+        else:
+            self._pending[news] = before + Counter(jobs)
         if self._task is None or self._task.done():
             self._task = runtime.spawn(self._send(), name="redis-notify")
 
@@ -96,13 +135,28 @@ class _Voice:
     async def _send(self) -> None:
         """Send until there is no more news, with a rest after each time."""
         while self._pending:
-            news = [self._pending.pop() for _ in range(min(len(self._pending), _MOST_TOPICS))]
+            args: list[str | int] = []
+            for _ in range(min(len(self._pending), _MOST_TOPICS)):
+                topic, jobs = self._pending.popitem()
+                args += (topic, len(jobs or ()))
+                for pair in (jobs or _NOTHING).items():
+                    args += pair
             try:
                 async with asyncio.timeout(_SEND_SECONDS):
-                    await self._transport.run("notify", news)
+                    await self._transport.run("notify", args)
             except (StoreError, TimeoutError):
                 pass  # whoever waits looks by itself a little later
             await runtime.sleep(_QUIET_SECONDS)
+
+
+_NOTHING: Counter[str] = Counter()
+
+
+def _was_said(topic: str) -> bool:
+    """Tell whether this task has just told the same; once."""
+    said = _said.get()
+    _said.set(None)
+    return said is not None and said[0] == topic and runtime.monotonic() < said[1] + _FRESH_SECONDS
 
 
 def _forget_closed(

@@ -22,7 +22,7 @@ from lamplighter import runtime
 from lamplighter.model.errors import StoreClosed
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 _QUIET_SECONDS = 0.001
 _POLL_SECONDS = 0.02
@@ -43,8 +43,16 @@ class SqliteWakeup:
         self._later: set[str] = set()
         self._closed = False
 
-    async def notify(self, topic: str) -> None:
-        """Tell at once; what follows within a millisecond is told together at its end."""
+    async def notify(
+        self,
+        topic: str,
+        *,
+        jobs: Mapping[str, int] | None = None,
+    ) -> None:
+        """Tell at once; what follows within a millisecond is told together at its end.
+
+        Everybody is woken, whatever it is about.
+        """
         now = runtime.monotonic()
         if now - self._told.get(topic, -1.0) >= _QUIET_SECONDS:
             self._told[topic] = now
@@ -53,7 +61,13 @@ class SqliteWakeup:
             self._later.add(topic)
             asyncio.get_running_loop().call_later(_QUIET_SECONDS, self._send_later, topic)
 
-    async def wait(self, topics: Sequence[str], timeout: float) -> bool:
+    async def wait(
+        self,
+        topics: Sequence[str],
+        timeout: float,
+        *,
+        types: Collection[str] | None = None,
+    ) -> bool:
         """Wait for news of these topics."""
         if self._closed:
             raise StoreClosed(

@@ -46,6 +46,8 @@ MODULES = (
     "races",
     "opening",
     "checkup",
+    "shards",
+    "shard_reads",
     "state_machine",
 )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamplighter import runtime
-from lamplighter.model.ids import RANDOM_BITS, compose
+from lamplighter.model.ids import RANDOM_BITS, SHARD_BITS, compose, shard_of, shard_of_key
 from lamplighter.model.job import (
     ALONE,
     NO_EXTRAS,
@@ -35,16 +35,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from lamplighter.port.store import Engine
-    from lamplighter.port.values import Changed
+    from lamplighter.port.values import Changed, Claimed
 
 LEASE_MS = 30_000
 NO_JITTER = Retry(jitter=0, base=10, factor=1)
 BOOM = ErrorInfo(type="ValueError", message="boom", fingerprint="boom", kinds=("ValueError",))
 
 
-def new_id() -> str:
+home = 0
+"""Shard of jobs without a key, so that a test sees one scheduler; each test has another one."""
+
+
+def new_id(shard: int | None = None) -> str:
     """Make the id of a new job."""
-    return compose(runtime.now_ms(), 0, runtime.random_bits(RANDOM_BITS))
+    bits = home if shard is None else shard % (1 << SHARD_BITS)
+    return compose(runtime.now_ms(), bits, runtime.random_bits(RANDOM_BITS))
 
 
 def new_job(
@@ -64,9 +69,11 @@ def new_job(
     cost: int = 1,
     requirement: str = "",
 ) -> NewJob:
-    """Make a job with a fresh id."""
+    """Make a job with a fresh id, in the shard of its key if it has one."""
+    if id is None:
+        id = new_id(None if key is None else shard_of_key(tenant, key.scope, key.key))
     return NewJob(
-        id=new_id() if id is None else id,
+        id=id,
         type=type,
         args=args,
         queue=queue,
@@ -86,6 +93,28 @@ def new_job(
 def jobs_of(tenant: str, count: int, *, type: str = "work", delay_ms: int = 0) -> list[NewJob]:
     """Make many jobs of one tenant."""
     return [new_job(type, tenant=tenant, delay_ms=delay_ms) for _ in range(count)]
+
+
+def spread(jobs: Iterable[NewJob]) -> list[NewJob]:
+    """Give the same jobs with ids in one shard after the other, but for those with a key."""
+    return [
+        job if job.key is not None else replace(job, id=new_id(home + number))
+        for number, job in enumerate(jobs)
+    ]
+
+
+def part_of(engine: Engine, job_id: str) -> int:
+    """Tell in which part of the store a job is."""
+    return shard_of(job_id) % engine.capabilities.shards
+
+
+def is_poll(engine: Engine, asked: ClaimRequest, answer: Claimed, expected: int | None) -> bool:
+    """Whether a claim says what is expected; a full one of a divided store may say: at once."""
+    size = sum(len(one.job.args) for one in answer.claims)
+    full = len(answer.claims) >= asked.limit or size >= asked.max_bytes
+    if full and answer.claims and engine.capabilities.shards > 1 and answer.poll_after_ms == 0:
+        return True
+    return answer.poll_after_ms == expected
 
 
 def key(name: str = "key", *, body: str = "body", scope: str = "") -> IdempotencyKey:

@@ -16,6 +16,7 @@ from lamplighter.port.conformance.builders import (
     completed,
     failed,
     handed_out,
+    is_poll,
     new_job,
     record,
     released,
@@ -248,7 +249,7 @@ async def test_a_repeat_of_a_claim_that_got_nothing_is_a_new_claim(engine: Engin
 
 async def test_a_repeated_claim_says_to_ask_again_at_once(engine: Engine) -> None:
     await submit(engine, new_job())
-    asked = request()
+    asked = request(limit=2)
     assert (await engine.jobs.claim(asked)).poll_after_ms is None
 
     assert (await engine.jobs.claim(asked)).poll_after_ms == 0
@@ -417,10 +418,12 @@ async def test_what_the_bytes_left_behind_is_due_at_once_and_stays_in_line(
 
 async def test_what_is_not_due_yet_is_not_left_behind_by_the_bytes(engine: Engine) -> None:
     await submit(engine, new_job(args=b"x" * 100), new_job(delay_ms=4_000))
+    asked = request(limit=10, max_bytes=100)
 
-    answer = await engine.jobs.claim(request(limit=10, max_bytes=100))
+    answer = await engine.jobs.claim(asked)
 
-    assert (len(answer.claims), answer.poll_after_ms) == (1, 4_000)
+    assert len(answer.claims) == 1
+    assert is_poll(engine, asked, answer, 4_000)
 
 
 async def _hold(engine: Engine, what: str, *, held: bool) -> None:

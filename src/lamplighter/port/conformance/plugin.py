@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 import pytest_asyncio
 
+from lamplighter.model.ids import SHARD_BITS
+from lamplighter.port.conformance import builders
 from lamplighter.port.conformance.clock import VirtualClock
 from lamplighter.port.conformance.contender import DEFAULT_CONNECTOR, load
 from lamplighter.port.store import Engine
@@ -21,6 +24,7 @@ __all__ = [
     "engine",
     "engine_factory",
     "fresh_engine",
+    "home_shard",
     "open_engine",
     "store_url",
 ]
@@ -33,6 +37,14 @@ OpenEngine = Callable[[str, Callable[[], int] | None], Awaitable[Engine]]
 def clock() -> VirtualClock:
     """The store's clock, moved by hand."""
     return VirtualClock()
+
+
+@pytest.fixture(autouse=True)
+def home_shard(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The shard of this test: always the same for one, so that all tests together see them all."""
+    shard = zlib.crc32(request.node.name.encode()) % (1 << SHARD_BITS)
+    monkeypatch.setattr(builders, "home", shard)
+    return shard
 
 
 @pytest.fixture

@@ -6,21 +6,13 @@ Nothing here is quick: every hand-out looks at every job. It follows the docstri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from lamplighter.model.job import (
-    TERMINAL,
-    Claim,
-    Fence,
-    Job,
-    JobState,
-    Mark,
-    requirement_of,
-    status_of,
-)
-from lamplighter.port.conformance.reference_line import Lines, TurnKey
-from lamplighter.port.conformance.reference_story import Story
+from lamplighter.model.ids import shard_of
+from lamplighter.model.job import TERMINAL, Fence, JobState, Mark
+from lamplighter.port.conformance.reference_line import Lines
+from lamplighter.port.conformance.reference_row import Key, Row
 from lamplighter.port.values import (
     RETENTION_FLOOR_MS,
     ChangeAnswer,
@@ -39,7 +31,7 @@ from lamplighter.port.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lamplighter.model.job import ErrorInfo, IdempotencyKey, NewJob, Status
+    from lamplighter.model.job import IdempotencyKey, NewJob
     from lamplighter.model.lifecycle import Next, Settlement
     from lamplighter.port.values import (
         ClaimRequest,
@@ -57,103 +49,26 @@ REQUEST_MS = 3_600_000
 """How long a claim is recognised at least."""
 
 
-@dataclass(slots=True)
-class Row:
-    """A job as the model keeps it."""
-
-    new: NewJob
-    sequence: int
-    created_at_ms: int
-    due_at_ms: int
-    state: JobState = JobState.WAITING
-    attempt: int = 0
-    crashes: int = 0
-    losses: int = 0
-    suspect: bool = False
-    generation: int = 0
-    fence: Fence = field(default_factory=lambda: Fence(0, ""))
-    worker: str = ""
-    handout: int = 0
-    claimed_at_ms: int = 0
-    expires_at_ms: int = 0
-    lease_ms: int = 0
-    finished_at_ms: int | None = None
-    hold: Mark | None = None
-    cancel: Mark | None = None
-    reason: str | None = None
-    result: bytes | None = None
-    error: ErrorInfo | None = None
-    story: Story = field(default_factory=Story)
-
-    @property
-    def turn(self) -> TurnKey:
-        """The (lane, tenant) it waits in."""
-        new = self.new
-        requirement = requirement_of(new.requirement, suspect=self.suspect)
-        return TurnKey(new.queue, new.level, new.type, requirement, new.tenant)
-
-    def in_turn(self) -> bool:
-        """Whether it stands in its turn: it waits and is not held itself."""
-        return self.state is JobState.WAITING and self.hold is None
-
-    def job(self) -> Job:
-        """The job as a worker sees it."""
-        new = self.new
-        return Job(
-            id=new.id,
-            type=new.type,
-            args=new.args,
-            queue=new.queue,
-            level=new.level,
-            tenant=new.tenant,
-            due_at_ms=self.due_at_ms,
-            created_at_ms=self.created_at_ms,
-            delivery=new.delivery,
-            extras=new.extras,
-            attempt=self.attempt,
-            crashes=self.crashes,
-            losses=self.losses,
-            suspect=self.suspect,
-            generation=self.generation,
-            cost=new.cost,
-            schedule=new.schedule,
-        )
-
-    def claim(self) -> Claim:
-        """The claim under which it runs."""
-        return Claim(job=self.job(), fence=self.fence, worker=self.worker, handout=self.handout)
-
-    def status(self, now: int) -> Status:
-        """What people are shown."""
-        return status_of(
-            self.state,
-            due=self.due_at_ms <= now,
-            attempt=self.attempt,
-            held=self.hold is not None,
-            cancel_requested=self.cancel is not None,
-        )
-
-
-@dataclass(slots=True)
-class Key:
-    """An idempotency key and the job it made."""
-
-    body: str
-    job_id: str
-    created_at_ms: int
-
-
 class ReferenceStore:
-    """All write verbs, as plain functions on dicts."""
+    """All write verbs, as plain functions on dicts.
 
-    def __init__(self, clock_ms: Callable[[], int]) -> None:
+    In a store of several shards, each has an order and hand-out numbers of its own.
+    """
+
+    def __init__(self, clock_ms: Callable[[], int], shards: int = 1) -> None:
         self._now = clock_ms
+        self._shards = shards
         self._sequence = 0
         self.rows: dict[str, Row] = {}
         self.keys: dict[tuple[str, str, str], Key] = {}
         self.requests: dict[str, int] = {}
         """Nonces under which something was handed out, and when."""
-        self.lines = Lines()
+        self._lines = [Lines() for _ in range(shards)]
+
+    @property
+    def handouts(self) -> Counter[str]:
+        """How many jobs each queue has handed out."""
+        return sum((Counter(lines.handouts) for lines in self._lines), Counter[str]())
 
     # ── submit ───────────────────────────────────────────────────────────────────────────────
 
@@ -185,15 +100,22 @@ class ReferenceStore:
 
     # ── claim ────────────────────────────────────────────────────────────────────────────────
 
-    def claim(self, request: ClaimRequest) -> Claimed:
-        """Hand out one job after the other, looking at everything each time."""
+    def claim(self, request: ClaimRequest, order: Sequence[int] = ()) -> Claimed:
+        """Hand out one job after the other, looking at everything each time.
+
+        ``order`` has the shards that the engine took from, which may choose whom it asks first;
+        from the others it took nothing, so that they have nothing unless the claim was full.
+        """
         if request.nonce in self.requests:
             return Claimed([row.claim() for row in self.running_under(request.nonce)], 0)
         taken: list[Row] = []
-        for with_quotas in (True, False):
-            for queue, quota in request.queues:
-                if not _is_full(request, taken):
-                    self._hand_out(request, queue, quota if with_quotas else request.limit, taken)
+        for shard in dict.fromkeys((*order, *range(self._shards))):
+            before = Counter(row.new.queue for row in taken)
+            for with_quotas in (True, False):
+                for queue, quota in request.queues:
+                    if not _is_full(request, taken):
+                        left = max(0, quota - before[queue]) if with_quotas else request.limit
+                        self._hand_out(shard, request, queue, left, taken)
         if taken:
             self.requests[request.nonce] = self._now()
         return Claimed([row.claim() for row in taken], self._poll_after(request))
@@ -209,20 +131,23 @@ class ReferenceStore:
     def remembers(self, nonce: str) -> bool:
         """Whether it is certain what a repeated request gets: it is new, running, or young."""
         at_ms = self.requests.get(nonce)
-        if at_ms is None or self.running_under(nonce):
+        if at_ms is None or (self._shards == 1 and self.running_under(nonce)):
             return True
         # The clock may have gone back a little since it was forgotten.
         return self._now() - at_ms < REQUEST_MS - 60_000
 
-    def _hand_out(self, request: ClaimRequest, queue: str, quota: int, taken: list[Row]) -> None:
+    def _hand_out(
+        self, shard: int, request: ClaimRequest, queue: str, quota: int, taken: list[Row]
+    ) -> None:
         now, end = self._now(), len(taken) + quota
-        self.lines.wake(queue, request, self.rows.values(), now)
+        lines, rows = self._lines[shard], self._rows_in(shard)
+        lines.wake(queue, request, rows, now)
         while len(taken) < end and not _is_full(request, taken):
-            found = self.lines.next(queue, request, self.rows.values(), now)
+            found = lines.next(queue, request, rows, now)
             if found is None:
                 break
             row, out_of_turn = found
-            row.handout = self.lines.move_on(row, out_of_turn=out_of_turn)
+            row.handout = lines.move_on(row, out_of_turn=out_of_turn)
             row.state = JobState.RUNNING
             row.fence = Fence(row.fence.lease + 1, request.nonce)
             row.worker, row.claimed_at_ms = request.worker, now
@@ -238,19 +163,27 @@ class ReferenceStore:
             for row in self.rows.values()
             if row.new.queue in queues
             and row.in_turn()
-            and self.lines.is_asked(row.turn, request)
-            and row.new.tenant not in self.lines.held_tenants
+            and self._lines[0].is_asked(row.turn, request)
+            and row.new.tenant not in self._lines[0].held_tenants
         ]
         return max(0, min(dues) - self._now()) if dues else None
 
     def _came(self, row: Row) -> None:
         """A job stands in its turn now; a turn whose new head is due wakes at once."""
-        self.lines.known.add(row.turn.lane)
-        self.lines.came(row, self.rows.values(), self._now())
+        shard = self._shard_of(row)
+        self._lines[shard].known.add(row.turn.lane)
+        self._lines[shard].came(row, self._rows_in(shard), self._now())
 
     def _went(self, row: Row) -> None:
         """A job has left its turn; a turn without a due head falls asleep."""
-        self.lines.went(row.turn, self.rows.values(), self._now())
+        shard = self._shard_of(row)
+        self._lines[shard].went(row.turn, self._rows_in(shard), self._now())
+
+    def _shard_of(self, row: Row) -> int:
+        return shard_of(row.new.id) % self._shards
+
+    def _rows_in(self, shard: int) -> list[Row]:
+        return [row for row in self.rows.values() if self._shard_of(row) == shard]
 
     # ── renew, settle, rescue ────────────────────────────────────────────────────────────────
 
@@ -468,20 +401,24 @@ class ReferenceStore:
 
     def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
         """Set a queue's hold or longest wait."""
-        if settings.max_wait_ms is not None:
-            self.lines.max_wait_ms[name] = settings.max_wait_ms
-        _set(self.lines.held_queues, name, settings.held)
+        for lines in self._lines:
+            if settings.max_wait_ms is not None:
+                lines.max_wait_ms[name] = settings.max_wait_ms
+            _set(lines.held_queues, name, settings.held)
 
     def put_type(self, name: str, settings: TypeSettings, *, by: str, reason: str) -> None:
         """Set a type's hold."""
-        _set(self.lines.held_types, name, settings.held)
+        for lines in self._lines:
+            _set(lines.held_types, name, settings.held)
 
     def put_tenant(self, name: str, settings: TenantSettings, *, by: str, reason: str) -> None:
         """Set a tenant's weight or hold."""
-        if settings.weight is not None:
-            self.lines.weights[name] = settings.weight
-        if settings.held is not None:
-            self.lines.hold_tenant(name, self.rows.values(), self._now(), held=settings.held)
+        for shard, lines in enumerate(self._lines):
+            if settings.weight is not None:
+                lines.weights[name] = settings.weight
+            if settings.held is not None:
+                rows = self._rows_in(shard)
+                lines.hold_tenant(name, rows, self._now(), held=settings.held)
 
 
 def _is_full(request: ClaimRequest, taken: list[Row]) -> bool:

@@ -15,7 +15,7 @@ from lamplighter.model.job import Level
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lamplighter.port.conformance.reference import Row
+    from lamplighter.port.conformance.reference_row import Row
     from lamplighter.port.values import ClaimRequest
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from lamplighter.model.ids import compose
+from lamplighter.model.ids import SHARD_BITS, compose, shard_of_key
 from lamplighter.model.job import (
     ALONE,
     Delivery,
@@ -75,10 +75,12 @@ class JobSpec:
     delivery: Delivery
     key: IdempotencyKey | None
 
-    def job(self, number: int, now: int) -> NewJob:
-        """Make the job with this number."""
+    def job(self, number: int, now: int, shard: int) -> NewJob:
+        """Make the job with this number; with a key, it is in the shard of its key."""
+        if self.key is not None:
+            shard = shard_of_key(self.tenant, self.key.scope, self.key.key)
         return NewJob(
-            id=compose(1_700_000_000_000, 0, number),
+            id=compose(1_700_000_000_000, shard % (1 << SHARD_BITS), number),
             type=self.type,
             args=b'{"number": %d}' % number,
             queue=self.queue,

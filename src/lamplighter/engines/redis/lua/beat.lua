@@ -3,6 +3,7 @@
 -- ARGV  1 clock  2 worker  3 how many jobs it runs
 -- RETURNS  1 when the worker is known, settings version
 -- TOUCHES  workers, worker:<id>, types_seen. Bound: the types of one worker.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 

@@ -4,11 +4,13 @@
 --       7, 8, 9 how many queues, types and requirements  10… per queue name and quota; types;
 --       requirements
 -- RETURNS  'repeated' if the nonce was used before; otherwise 'claimed', ms until something asked
---          for is due or '', then per job id, value, lane and running claim; those of a queue follow
---          each other in the order of their hand-outs
+--          for is due or '', ms that may pass without a look, then per queue that gave something:
+--          how many hand-outs it had before, the lanes, the lane of each job as <I2 or '' for the
+--          first, and in the order of their hand-outs id and value of each job
 -- TOUCHES  job (reads), run, lease:<ms>, spans, requests, claimed, progress, handed, bands,
 --          share:<band>, the turns of these jobs and those that fall due, 64 a band. Bound: 1,000
 --          jobs.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua
@@ -24,6 +26,7 @@ local FIRST_QUEUE = 10
 local FIRST_TYPE = FIRST_QUEUE + 2 * queue_count
 local FIRST_REQUIREMENT = FIRST_TYPE + type_count
 local HOUR_MS, WAKE_LIMIT, MAX_WAIT_MS, STARVED_EVERY = 3600000, 64, 60000, 10
+local ALIVE_MS, LOOKS_PER_SECOND = 60000, 200
 
 local claim = {
   P = P, now = now, room = limit, bytes = max_bytes, step = 32, values = {}, weights = {},
@@ -276,22 +279,33 @@ local function write_line(queue, line)
   end
 end
 
+-- The lanes of what a queue gives, each once, and for each job the number of its lane as <I2.
+local function lanes_of(queue)
+  local names, numbers, places = {}, {}, {}
+  for place, name in ipairs(queue.lanes) do
+    if not numbers[name] then
+      names[#names + 1] = name
+      numbers[name] = struct.pack('<I2', #names)
+    end
+    places[place] = numbers[name]
+  end
+  return names, #names == 1 and '' or table.concat(places)
+end
+
 -- Write the jobs of a queue as running, and add them to the answer.
 local function write_jobs(queue, answer)
-  local run, lease, ids, begins = {}, {}, {}, {}
+  local run, lease, ids, begins, jobs = {}, {}, {}, {}, {}
   local ends = sub(pack_run(0, 0, 0, nonce, lease_ms, worker), 21)
-  local expires, filled = string.format('%.0f', now + lease_ms), #answer
+  local expires = string.format('%.0f', now + lease_ms)
   for place, member in ipairs(queue.members) do
     local id, value = sub(member, 12), queue.values[place]
     local number = last_lease(value) + 1
     begins[number] = begins[number] or sub(pack_run(number, now, 0, nonce, 0, ''), 1, 12)
-    local running = begins[number] .. struct.pack('<I8', queue.first + place) .. ends
     ids[place] = id
-    run[2 * place - 1], run[2 * place] = id, running
+    run[2 * place - 1] = id
+    run[2 * place] = begins[number] .. struct.pack('<I8', queue.first + place) .. ends
     lease[2 * place - 1], lease[2 * place] = expires, id
-    answer[filled + 1], answer[filled + 2] = id, value
-    answer[filled + 3], answer[filled + 4] = queue.lanes[place], running
-    filled = filled + 4
+    jobs[2 * place - 1], jobs[2 * place] = id, value
   end
   send('HSET', P .. 'run', run)
   send('ZADD', P .. 'lease:' .. ARGV[5], lease)
@@ -299,6 +313,10 @@ local function write_jobs(queue, answer)
     send('HDEL', P .. 'progress', ids)
   end
   redis.call('HSET', P .. 'handed', queue.name, queue.handed)
+  local names, places = lanes_of(queue)
+  for _, part in ipairs({ queue.first, names, places, jobs }) do
+    answer[#answer + 1] = part
+  end
 end
 
 -- Remember that this nonce has handed out something, for an hour and as long as one of them runs.
@@ -333,6 +351,13 @@ local function poll_after(queues)
   return soonest and soonest - now or ''
 end
 
+-- Milliseconds after which a worker need not look sooner: all of them together look 200 times a
+-- second, so that what nobody was told of is found soon by somebody. Workers are known to shard 0.
+local function rest()
+  local alive = redis.call('ZCOUNT', P .. 'workers', now - ALIVE_MS, '+inf')
+  return math.floor(alive * 1000 / LOOKS_PER_SECOND)
+end
+
 -- ── the claim ────────────────────────────────────────────────────────────────────────────────
 
 if redis.call('ZSCORE', P .. 'requests', nonce)
@@ -361,7 +386,7 @@ for pass = 1, 2 do
     end
   end
 end
-local answer, count = { 'claimed', '' }, 0
+local answer, count = { 'claimed', '', 0 }, 0
 for _, queue in ipairs(queues) do
   for _, line in ipairs(queue.lines or {}) do
     write_line(queue, line)
@@ -375,4 +400,7 @@ if count > 0 then
   note_request(count)
 end
 answer[2] = poll_after(queues)
+if count == 0 then
+  answer[3] = rest()
+end
 return answer

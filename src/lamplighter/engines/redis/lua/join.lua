@@ -4,6 +4,7 @@
 --       queue, schema and options as JSON
 -- RETURNS  settings version
 -- TOUCHES  workers, worker:<id>, types, types_seen. Bound: the types of one worker.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 

@@ -3,6 +3,7 @@
 -- ARGV  1 clock  2 role  3 holder  4 term in ms
 -- RETURNS  1 when the holder has it now
 -- TOUCHES  roles. Bound: one role.
+--@flags allow-oom
 --@include lib/clock.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])

@@ -3,6 +3,7 @@
 -- ARGV  1 clock, not used  2 worker
 -- RETURNS  1 when it was there
 -- TOUCHES  workers, worker:<id>. Bound: one worker.
+--@flags allow-oom
 --@include lib/keys.lua
 
 local P, worker = KEYS[1], ARGV[2]

@@ -4,6 +4,7 @@
 -- RETURNS  per id: done | conflict | unknown, state after it or ''
 -- TOUCHES  job, run (reads), hold, cancel, progress, log:<id>, attempts:<id>, ended:<state>,
 --          page:<n> (reads), gone, removed. Bound: 100 ids.
+--@flags allow-oom
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/changes.lua

@@ -4,6 +4,7 @@
 --       5 mark without its time
 -- RETURNS  settings version
 -- TOUCHES  queue, settings_version. Bound: one queue.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/mark.lua
 --@include lib/settings.lua

@@ -4,6 +4,7 @@
 -- RETURNS  settings version
 -- TOUCHES  tenant, settings_version, line:, heads:, asleep: and shut:<lane> of all lanes.
 --          Bound: one turn per lane, however many jobs wait in it.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/mark.lua

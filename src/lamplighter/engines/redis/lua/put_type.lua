@@ -3,6 +3,7 @@
 -- ARGV  1 clock  2 type  3 1 hold, 0 unhold, '' neither  4 mark without its time
 -- RETURNS  settings version
 -- TOUCHES  type, settings_version. Bound: one type.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/mark.lua
 --@include lib/settings.lua

@@ -3,6 +3,7 @@
 -- ARGV  1 clock  2 lease in ms  3… per lease: id; its fence
 -- RETURNS  per lease 'held', 'cancelling' or 'lost'
 -- TOUCHES  run, lease:<ms>, spans, cancel (reads). Bound: 500 leases.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/record.lua
 --@include lib/fence.lua

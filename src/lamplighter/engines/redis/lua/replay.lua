@@ -4,6 +4,7 @@
 -- RETURNS  per id: done | conflict | unknown, state after it or ''
 -- TOUCHES  job, run (reads), hold, cancel, progress, attempts:<id>, ended:<state>, lanes, the turns
 --          of these jobs. Bound: 100 ids.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua

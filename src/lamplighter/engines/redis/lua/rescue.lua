@@ -5,6 +5,7 @@
 --          once; otherwise 'ended', then per claim, longest overdue first: ms overdue, id, value,
 --          lane, running claim
 -- TOUCHES  lease:<ms>, spans; reads run, job, lane. Bound: 500 leases cut, 500 claims read.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua

@@ -4,6 +4,7 @@
 -- RETURNS  per id: done | already | conflict | unknown, state after it or ''
 -- TOUCHES  job, run and hold (reads), the turns of these jobs; for dead ones what replay touches.
 --          Bound: 100 ids.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua

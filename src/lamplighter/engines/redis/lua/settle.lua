@@ -9,6 +9,7 @@
 --          it is known
 -- TOUCHES  job, run, lease:<ms>, claimed, hold, cancel, ended:<state>, attempts:<id>, progress,
 --          log:<id>, the turns of jobs that wait again. Bound: 500 settlements.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua

@@ -4,15 +4,16 @@
 --       as <i8, a delay or minus an instant, or '' for now  5 flags of each, a byte, or '' for none
 --       6 mark of those that are held  7 how many lanes, turns and idempotency keys, as <I2I2I2
 --       8… lanes; then per turn number of its lane and tenant; then bodies of the jobs; then per
---       key number of its job, scope, key, body
+--       key number of its job, scope, key, body; then news to be told, as for notify, in shard 0
 -- RETURNS  per job that was not created: number, already | gone | conflict, id
 -- TOUCHES  job, seq, page:<n>, hold, key:…, keys, lanes, lane, band, band_lanes, the turns of these
---          jobs. Bound: 500 jobs.
+--          jobs; what notify touches. Bound: 500 jobs.
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/mark.lua
 --@include lib/turns.lua
+--@include lib/news.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
 local ids, turn_of, due_of, flags_of, mark = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -24,6 +25,7 @@ local HELD = 64
 
 local count = #ids / ID
 local FIRST_KEY = BEFORE_BODIES + count + 1
+local FIRST_NEWS = FIRST_KEY + 4 * key_count
 local unpack_number, pack, sub, byte = struct.unpack, struct.pack, string.sub, string.byte
 
 -- The ids and keys of the jobs, in their order. New texts are what a script spends most time on.
@@ -238,5 +240,8 @@ else
 end
 if #places > 0 then
   store(places)
+  if FIRST_NEWS <= #ARGV then
+    tell_news(P, now, ARGV, FIRST_NEWS)
+  end
 end
 return answers

@@ -3,6 +3,7 @@
 -- ARGV  1 clock  2… ids, each once
 -- RETURNS  per id: done | already | conflict | unknown, state after it or ''
 -- TOUCHES  job (reads), run (reads), hold, the turns of these jobs. Bound: 100 ids.
+--@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua

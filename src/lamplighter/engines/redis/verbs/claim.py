@@ -3,61 +3,118 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import count, repeat
+from struct import Struct
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Argument, Call
-from lamplighter.engines.redis.verbs.rescue import read_claims, running
-from lamplighter.model.job import Claim
+from lamplighter.engines.redis.shards import shard_of, shard_of_text
+from lamplighter.engines.redis.verbs.rescue import running
+from lamplighter.model.errors import StoreError
+from lamplighter.model.job import Claim, Fence
 from lamplighter.port.values import Claimed, ClaimRequest
 
 _REPEATED = b"repeated"
+_PLACE = Struct("<H")
+_MOST_OPEN = 1_000
+_open: WeakKeyDictionary[Call, dict[str, None]] = WeakKeyDictionary()
+"""Of each store that is open here: nonces of claims that some shard has not answered, at least not
+to us; the oldest first."""
 
 
 async def claim(call: Call, request: ClaimRequest) -> Claimed:
-    """Ask for jobs; of several shards, those first that have what was asked for first."""
+    """Ask for jobs."""
     if call.shards > 1:
         return await _claim_from_several(call, request)
     said = await call.run("claim", _arguments(request, request.limit))
     if said[0] == _REPEATED:
         return await _repeated(call, request)
-    return Claimed(read_claims(said[2:]), _poll(said))
+    return Claimed(_read(said[3:], request), _poll(said), said[2])
 
 
 async def _claim_from_several(call: Call, request: ClaimRequest) -> Claimed:
-    """Look at all shards first: one may have answered this very request before.
+    """Ask one shard after the other, from one on that the nonce decides, while there is room.
 
-    Then take from those that have something due, one after the other. Each is fair for itself.
+    A claim that handed out something is known to the shard that it asked first, so that its repeat
+    ends there. One that failed before may be known to any: its repeat looks at all of them first.
     """
-    first = zlib.crc32(request.nonce.encode()) % call.shards
-    looks = await asyncio.gather(
-        *(call.run("claim", _arguments(request, 0), shard=n) for n in range(call.shards))
-    )
-    if any(said[0] == _REPEATED for said in looks):
-        return await _repeated(call, request)
-    polls = {shard: _poll(said) for shard, said in enumerate(looks)}
+    unanswered = _open.setdefault(call, {})
+    answer, certain = None, True
+    if request.nonce not in unanswered or not await _is_known(call, request):
+        unanswered[request.nonce] = None
+        if len(unanswered) > _MOST_OPEN:
+            del unanswered[next(iter(unanswered))]
+        answer, certain = await _go_round(call, request)
+    if answer is None:
+        answer = await _repeated(call, request)
+        await _note(call, request)
+    if certain:
+        unanswered.pop(request.nonce, None)
+    return answer
+
+
+async def _go_round(call: Call, request: ClaimRequest) -> tuple[Claimed | None, bool]:
+    """Take from one shard after the other, and say whether it is certain what each gave.
+
+    No answer if one of them knows the request.
+    """
     claims: list[Claim] = []
+    polls: list[int] = []
+    idle = 0
     left = request
-    for shard in sorted(polls, key=lambda shard: (shard - first) % call.shards):
-        if polls[shard] != 0 or left.limit <= 0 or (claims and left.max_bytes <= 0):
-            continue
-        said = await call.run("claim", _arguments(left, left.limit), shard=shard)
-        if said[0] == _REPEATED:
-            # Somebody repeats this request while it is being answered.
-            return await _repeated(call, request)
-        polls[shard] = _poll(said)
-        taken = read_claims(said[2:])
-        claims += taken
-        left = _left(left, taken)
-    known = [poll for poll in polls.values() if poll is not None]
-    return Claimed(_in_order(claims, request), min(known) if known else None)
+    first = _first(call, request)
+    try:
+        for step in range(call.shards):
+            if claims and (left.limit <= 0 or left.max_bytes <= 0):
+                polls.append(0)  # nobody has looked what is due in the others
+                break
+            shard = (first + step) % call.shards
+            said = await call.run("claim", _arguments(left, left.limit), shard=shard)
+            if said[0] == _REPEATED:
+                return None, True
+            taken = _read(said[3:], request)
+            idle = max(idle, said[2])
+            claims += taken
+            left = _left(left, taken)
+            poll = _poll(said)
+            if poll is not None:
+                polls.append(poll)
+        if claims and shard_of(claims[0].job.id, call.shards) != first:
+            await _note(call, request)
+    except StoreError:
+        if not claims:
+            raise
+        # What we know of is to be run now. If there was more, it comes back when its leases end.
+        return Claimed(claims, 0), False
+    return Claimed(claims, min(polls, default=None), idle), True
+
+
+async def _is_known(call: Call, request: ClaimRequest) -> bool:
+    """Look whether a shard has answered this request, without taking anything."""
+    looks = await asyncio.gather(
+        *(call.run("claim", _arguments(request, 0), shard=shard) for shard in range(call.shards))
+    )
+    return any(said[0] == _REPEATED for said in looks)
+
+
+async def _note(call: Call, request: ClaimRequest) -> None:
+    """Let the shard that is asked first know a request that others have answered."""
+    await call.run("note_claim", (request.nonce,), shard=_first(call, request))
+
+
+def _first(call: Call, request: ClaimRequest) -> int:
+    return shard_of_text(request.nonce, call.shards)
 
 
 def _left(request: ClaimRequest, taken: Sequence[Claim]) -> ClaimRequest:
     """Give what a request still has room for."""
+    if not taken:
+        return request
     counts = Counter(one.job.queue for one in taken)
     return replace(
         request,
@@ -68,15 +125,39 @@ def _left(request: ClaimRequest, taken: Sequence[Claim]) -> ClaimRequest:
 
 
 async def _repeated(call: Call, request: ClaimRequest) -> Claimed:
-    """Give what still runs under a request that was answered before."""
-    return Claimed(_in_order(await running(call, "nonce", request.nonce), request), 0)
-
-
-def _in_order(claims: Sequence[Claim], request: ClaimRequest) -> list[Claim]:
+    """Give what still runs under a request that was answered before, in the same order."""
+    first = _first(call, request)
     places = {queue: place for place, (queue, _) in enumerate(request.queues)}
-    return sorted(
-        claims, key=lambda one: (places.get(one.job.queue, len(places)), one.handout, one.job.id)
-    )
+
+    def place(one: Claim) -> tuple[int, int, int]:
+        step = (shard_of(one.job.id, call.shards) - first) % call.shards
+        return step, places.get(one.job.queue, len(places)), one.handout
+
+    return Claimed(sorted(await running(call, "nonce", request.nonce), key=place), 0)
+
+
+def _read(said: Sequence[Any], request: ClaimRequest) -> list[Claim]:
+    """Read what was handed out: of each queue its hand-outs before, lanes, and the jobs."""
+    claims: list[Claim] = []
+    job_of, last_lease = records.job_of, records.last_lease
+    for first, lanes, places, jobs in zip(
+        said[::4], said[1::4], said[2::4], said[3::4], strict=True
+    ):
+        names = list(map(records.lane_of, lanes))
+        numbers: list[int] = [number - 1 for (number,) in _PLACE.iter_unpack(places)]
+        of_jobs: Iterable[records.Lane] = [names[n] for n in numbers] or repeat(names[0])
+        claims += [
+            Claim(
+                job=job_of(job_id.decode(), value, lane),
+                fence=Fence(last_lease(value) + 1, request.nonce),
+                worker=request.worker,
+                handout=handout,
+            )
+            for job_id, value, lane, handout in zip(
+                jobs[::2], jobs[1::2], of_jobs, count(first + 1), strict=False
+            )
+        ]
+    return claims
 
 
 def _poll(said: Sequence[Any]) -> int | None:

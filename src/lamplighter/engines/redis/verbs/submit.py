@@ -10,8 +10,11 @@ from sys import byteorder
 
 from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Argument, Call
-from lamplighter.engines.redis.shards import joined, split
+from lamplighter.engines.redis.shards import joined, shard_of, split
+from lamplighter.model import ids
+from lamplighter.model.errors import InvalidInput
 from lamplighter.model.job import NewJob
+from lamplighter.model.names import shown
 from lamplighter.port.values import SubmitAnswer, Submitted
 
 _MARK = records.mark_to_text("submit", "submitted held")
@@ -20,15 +23,20 @@ _COUNTS = Struct("<HHH")
 _ANSWERS = {answer.value.encode(): answer for answer in SubmitAnswer}
 
 
-async def submit(call: Call, jobs: Sequence[NewJob]) -> list[Submitted]:
+async def submit(
+    call: Call, jobs: Sequence[NewJob], news: Sequence[Argument] = ()
+) -> list[Submitted]:
     """Store what is new; the store answers only for the others.
 
-    In a store of several shards each shard's jobs are one write.
+    In a store of several shards each shard's jobs are one write. ``news`` is what is to be told in
+    the same step, by jobs of shard 0.
     """
+    if call.shards > 1:
+        _check_places(jobs, call.shards)
     parts: list[tuple[Sequence[int], list[Submitted]]] = []
     for shard, (places, mine) in split(jobs, _id, call.shards).items():
         answers = [Submitted(job.id, _CREATED) for job in mine]
-        said = await call.run("submit", _arguments(mine), shard=shard)
+        said = await call.run("submit", [*_arguments(mine), *news], shard=shard)
         for place, answer, job_id in zip(said[::3], said[1::3], said[2::3], strict=True):
             answers[place - 1] = Submitted(job_id.decode(), _ANSWERS[answer])
         parts.append((places, answers))
@@ -37,6 +45,22 @@ async def submit(call: Call, jobs: Sequence[NewJob]) -> list[Submitted]:
 
 def _id(job: NewJob) -> str:
     return job.id
+
+
+def _check_places(jobs: Sequence[NewJob], shards: int) -> None:
+    """Refuse jobs that are not where their key is: elsewhere it would not meet itself."""
+    for job in jobs:
+        if job.key is None:
+            continue
+        place = ids.shard_of_key(job.tenant, job.key.scope, job.key.key)
+        if shard_of(job.id, shards) != place % shards:
+            raise InvalidInput(
+                f"the job `{job.id}` is in shard {shard_of(job.id, shards)} of {shards} by its id, "
+                f"but in shard {place % shards} by its idempotency key {shown(job.key.key)}",
+                hint=f"make its id with the shard bits of its key, which are {place}: "
+                "lamplighter.model.ids.shard_of_key gives them; an App does so by itself",
+                value=job.id,
+            )
 
 
 def _arguments(jobs: Sequence[NewJob]) -> list[Argument]:

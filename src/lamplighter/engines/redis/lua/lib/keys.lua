@@ -1,6 +1,9 @@
 -- keys: names of people's making as parts of keys. The keyspace is described in keys.py.
 
 local function encode(name)
+  if not string.find(name, '[^A-Za-z0-9_.-]') then
+    return name
+  end
   return (string.gsub(name, '[^A-Za-z0-9_.-]', function(byte)
     return string.format('%%%02X', string.byte(byte))
   end))

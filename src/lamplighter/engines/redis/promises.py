@@ -1,0 +1,40 @@
+"""What the engine promises, for each durability that an address can declare."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lamplighter.engines.redis.address import Durability
+from lamplighter.port.capabilities import Capabilities
+
+_FAILOVER = "after a failover, what had not reached the replica"
+
+CAPABILITIES = Capabilities(
+    name="redis",
+    many_machines=True,
+    push_wakeup=True,
+    durable_submit=False,
+    loss_window="none when the server is killed; the last second or two when its machine fails; "
+    f"{_FAILOVER} (durability=everysec)",
+    max_batch=500,
+)
+"""Of an address that declares nothing."""
+
+DECLARED = {
+    Durability.FSYNC: replace(
+        CAPABILITIES,
+        durable_submit=True,
+        loss_window=f"none while the server's disk lives; {_FAILOVER} (durability=fsync)",
+    ),
+    Durability.EVERYSEC: CAPABILITIES,
+    Durability.REPLICATED: replace(
+        CAPABILITIES,
+        loss_window="none when the server is killed, nor after a failover to a replica that has "
+        "confirmed; the last second or two when the server's machine fails and it goes on from its "
+        "own disk (durability=replicated)",
+    ),
+    Durability.NONE: replace(
+        CAPABILITIES,
+        loss_window="as the server's settings have it, whatever they are (durability=none)",
+    ),
+}
