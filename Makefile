@@ -30,7 +30,8 @@ run: $(VENV)/.core ## Run the example shop and its worker, until Ctrl-C
 
 # Tests that start a database server; `make postgres` runs them.
 WITH_SERVER := tests/unit/postgres tests/unit/servers tests/unit/proxies tests/system/test_faults_postgres.py
-TESTS := tests $(addprefix --ignore=,$(WITH_SERVER) tests/unit/redis)
+WITH_REDIS := tests/unit/redis tests/system/test_faults_redis.py
+TESTS := tests $(addprefix --ignore=,$(WITH_SERVER) $(WITH_REDIS))
 
 test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)
 	$(BIN)/python -m pytest $(TESTS) -q -n $(JOBS) --dist worksteal $(ARGS)
@@ -42,7 +43,7 @@ pooled: $(VENV)/.dev ## Run the contract through a proxy that gives each transac
 	LAMPLIGHTER_ENGINES=postgres-pooled LAMPLIGHTER_EXAMPLES=12 $(BIN)/python -m pytest tests/conformance -q -n $(JOBS) --dist worksteal $(ARGS)
 
 redis: $(VENV)/.dev ## Run the contract and the tests of the Redis engine, on a server of its own
-	LAMPLIGHTER_ENGINES=redis,redis-sharded $(BIN)/python -m pytest tests/conformance tests/unit/redis -q -n $(JOBS) --dist worksteal $(ARGS)
+	LAMPLIGHTER_ENGINES=redis,redis-sharded $(BIN)/python -m pytest tests/conformance $(WITH_REDIS) -q -n $(JOBS) --dist worksteal $(ARGS)
 
 check: format lint types layers generated supply ## Run every check that needs no test: the six below
 
@@ -93,18 +94,29 @@ faults: $(VENV)/.dev ## Kill workers under load and audit the store (ENGINE, MIN
 bench: $(VENV)/.dev ## Measure (ENGINE; QUICK=1 for a short run; JSON=file to keep the numbers)
 	$(BIN)/python -m benchmarks --engine $(ENGINE) $(if $(QUICK),--quick) $(if $(JSON),--json $(JSON))
 
-bench-peers: $(VENV)/.dev build/peers/.made ## Measure pgqueuer and Procrastinate beside ours (PAIRS, BATCH, WRITE=1)
-	$(BIN)/python -m benchmarks.peers $(if $(PAIRS),--pairs $(PAIRS)) $(if $(BATCH),--batch $(BATCH)) $(if $(WRITE),--write)
+PEERS := peers peers-arq peers-taskiq bullmq
 
-build/peers/.made: requirements/peers.txt
-	@echo "installing the peers into build/peers"
-	@$(PYTHON) -m venv --clear build/peers
-	@build/peers/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r requirements/peers.txt
+bench-peers: $(VENV)/.dev $(PEERS:%=build/%/.made) ## Measure other job queues beside ours (STORE, ONLY, PAIRS, BATCH, WRITE=1)
+	$(BIN)/python -m benchmarks.peers $(if $(STORE),--store $(STORE)) $(if $(ONLY),--only $(ONLY)) \
+		$(if $(PAIRS),--pairs $(PAIRS)) $(if $(BATCH),--batch $(BATCH)) $(if $(WRITE),--write)
+
+build/peers/.made build/peers-arq/.made build/peers-taskiq/.made: build/%/.made: requirements/%.txt
+	@echo "installing the peers into build/$*"
+	@$(PYTHON) -m venv --clear build/$*
+	@build/$*/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
 	@touch $@
+
+# Without Node there is no BullMQ; the run says so.
+build/bullmq/.made: benchmarks/peers/bullmq/package.json benchmarks/peers/bullmq/package-lock.json
+	@mkdir -p build/bullmq && cp $^ build/bullmq/
+	@if command -v npm >/dev/null; then \
+		echo "installing BullMQ into build/bullmq"; \
+		cd build/bullmq && npm install --silent --no-audit --no-fund --ignore-scripts && touch .made; \
+	else echo "no npm here: BullMQ is left out"; fi
 
 lock: ## Pin the requirements again (needs uv; UPGRADE=1 takes the newest versions)
 	@command -v $(UV) >/dev/null || { echo "error: \`$(UV)\` not found. hint: install uv, or say UV=path/to/uv" >&2; exit 1; }
-	@for name in core build dev peers; do \
+	@for name in core build dev peers peers-arq peers-taskiq; do \
 		UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --universal --python-version 3.11 \
 			--generate-hashes --no-emit-index-url $(if $(UPGRADE),--upgrade) \
 			requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \

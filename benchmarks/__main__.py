@@ -24,9 +24,13 @@ from benchmarks.parts import (
     flood,
     floor,
     growth,
+    idle,
     latency,
+    leases,
     memory,
     pinned,
+    shards,
+    slow,
     submit,
 )
 from benchmarks.scale import FULL, QUICK, Bench
@@ -46,19 +50,37 @@ PARTS: Mapping[str, Callable[[Bench], Awaitable[dict[str, object]]]] = {
     "flood": flood.flood,
     "pinned": pinned.pinned,
     "floor": floor.floor,
+    "slow": slow.slow,
+    "idle": idle.idle,
+    "leases": leases.leases,
+    "shards": shards.shards,
 }
 LINES: Mapping[str, Callable[[Mapping[str, Any]], list[report.Line]]] = {
     "burst": burst.lines,
     "pinned": pinned.lines,
     "floor": floor.lines,
+    "slow": slow.lines,
+    "idle": idle.lines,
+    "leases": leases.lines,
+    "shards": shards.lines,
 }
 """What is shown of the parts that say so themselves."""
+ONLY: Mapping[str, frozenset[str]] = {
+    "pinned": frozenset({"postgres", "sqlite"}),
+    **dict.fromkeys(("slow", "idle", "leases", "shards"), frozenset({"redis"})),
+}
+"""Engines of the parts that do not make sense for all."""
 
 
 def main(arguments: list[str]) -> int:
     """Measure, print, and say by the exit code whether the numbers can be believed."""
     given = _parser().parse_args(arguments)
-    chosen = list(PARTS) if given.only is None else given.only
+    chosen = [name for name in PARTS if given.engine in ONLY.get(name, ENGINES)]
+    if given.only is not None:
+        if missing := sorted(set(given.only) - set(chosen)):
+            print(f"error: not for {given.engine}: {', '.join(missing)}", file=sys.stderr)
+            return 2
+        chosen = given.only
     others = Others()
     with working_folder(given.folder) as folder:
         bench = Bench(engine=given.engine, folder=folder, scale=QUICK if given.quick else FULL)

@@ -10,16 +10,21 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from benchmarks import cpu
 from benchmarks.errors import BenchmarkError
 from tests.faults.processes import tree_of
-from tests.servers.postgres import Server, newest_server, start
+from tests.servers import postgres, valkey
+
+REDIS = {"appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"}
+"""How a Redis server is set up, ours and the peers'; else by its own defaults, without dumps."""
 
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+_REST_SECONDS = 120.0
 
 
 class Store(Protocol):
@@ -79,20 +84,14 @@ class PostgresStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._open = contextlib.ExitStack()
-        self.server: Server = self._open.enter_context(
+        self.server: postgres.Server = self._open.enter_context(
             # The small cache that tests are content with is not the default.
-            start(newest_server(), folder, settings={"shared_buffers": "128MB"})
+            postgres.start(postgres.newest_server(), folder, settings={"shared_buffers": "128MB"})
         )
         self.url = self.server.url()
 
     def server_cpu_ns(self) -> int:
-        """Of all its processes, those that have ended included."""
-        first = self.server.pid
-        spent = cpu.process_ns(first) + cpu.waited_ns(first)
-        for process in tree_of(first):
-            with contextlib.suppress(BenchmarkError):
-                spent += cpu.process_ns(process.pid)
-        return spent
+        return family_ns(self.server.pid)
 
     def bytes_used(self) -> int:
         return self._number("SELECT pg_database_size(current_database())")
@@ -111,19 +110,90 @@ class PostgresStore:
         return row[0] if row else 0
 
 
-ENGINES: Mapping[str, Callable[[Path], Store]] = {"postgres": PostgresStore, "sqlite": SqliteStore}
+class RedisStore:
+    """A server of its own that logs every write and syncs the log each second, on a real disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._open = contextlib.ExitStack()
+        self.server: valkey.Server = self._open.enter_context(
+            valkey.start(valkey.any_program(), folder, settings={"dir": str(folder), **REDIS})
+        )
+        self.url = self.server.url()
+        self._client = self._open.enter_context(self.server.client())
+
+    def server_cpu_ns(self) -> int:
+        return family_ns(self.server.pid)
+
+    def bytes_used(self) -> int:
+        return int(self.info("memory")["used_memory"])
+
+    def rest(self) -> None:
+        """Wait until no process of its own writes the log anew, and nothing waits to be freed."""
+        deadline = time.monotonic() + _REST_SECONDS
+        while self._is_at_work():
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"{self.server} is not at rest after {_REST_SECONDS:g} s")
+            time.sleep(0.01)
+
+    def info(self, section: str) -> dict[str, Any]:
+        """Ask the server about itself."""
+        return self.command("INFO", section)
+
+    def command(self, *words: str | int) -> Any:
+        """Let the server do something."""
+        # It has no types.
+        return cast("Any", self._client.execute_command(*words))  # pyright: ignore[reportUnknownMemberType]
+
+    def close(self) -> None:
+        self._open.close()
+
+    def _is_at_work(self) -> bool:
+        saving, memory = self.info("persistence"), self.info("memory")
+        return bool(
+            saving["aof_rewrite_in_progress"]
+            or saving["aof_rewrite_scheduled"]
+            or saving["rdb_bgsave_in_progress"]
+            or memory["lazyfree_pending_objects"]
+        )
+
+
+def family_ns(first: int) -> int:
+    """CPU time of a server so far: of all its processes, those that have ended included."""
+    spent = cpu.process_ns(first) + cpu.waited_ns(first)
+    for process in tree_of(first):
+        with contextlib.suppress(BenchmarkError):
+            spent += cpu.process_ns(process.pid)
+    return spent
+
+
+ENGINES: Mapping[str, Callable[[Path], Store]] = {
+    "postgres": PostgresStore,
+    "redis": RedisStore,
+    "sqlite": SqliteStore,
+}
 
 
 @contextlib.contextmanager
 def fresh_store(engine: str, under: Path) -> Generator[Store]:
     """Give an empty store for the time of a ``with`` block."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{engine}-", dir=under))
+    with _folder(engine, under) as folder, contextlib.closing(ENGINES[engine](folder)) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def fresh_redis(under: Path, **options: str) -> Generator[RedisStore]:
+    """Give an empty Redis store whose server can be asked; ``options`` go into its address."""
+    with _folder("redis", under) as folder, contextlib.closing(RedisStore(folder)) as store:
+        store.url = store.server.url(0, **options)
+        yield store
+
+
+@contextlib.contextmanager
+def _folder(name: str, under: Path) -> Generator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=under))
     try:
-        store = ENGINES[engine](folder)
-        try:
-            yield store
-        finally:
-            store.close()
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

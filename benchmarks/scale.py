@@ -38,6 +38,15 @@ class Scale:
     memory_jobs: int = 100_000
     flood_mib: int = 1_024
     flood_quiet_jobs: int = 500
+    slow_jobs: int = 1_000_000
+    slow_rounds: int = 600
+    idle_workers: int = 2_000
+    idle_seconds: float = 20.0
+    idle_submits: int = 20
+    leases: int = 50_000
+    lease_seconds: float = 20.0
+    shard_jobs: int = 20_000
+    shard_rounds: int = 7
 
 
 FULL = Scale(quick=False)
@@ -68,6 +77,15 @@ QUICK = Scale(
     memory_jobs=20_000,
     flood_mib=64,
     flood_quiet_jobs=60,
+    slow_jobs=100_000,
+    slow_rounds=50,
+    idle_workers=200,
+    idle_seconds=5.0,
+    idle_submits=5,
+    leases=10_000,
+    lease_seconds=6.0,
+    shard_jobs=5_000,
+    shard_rounds=3,
 )
 
 

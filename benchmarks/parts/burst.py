@@ -18,11 +18,11 @@ from benchmarks.fleet import Fleet, fleet
 from benchmarks.gauges import Start
 from benchmarks.parts.delayed import summary
 from benchmarks.parts.due import in_time, submit_all
-from benchmarks.report import Line
+from benchmarks.report import BUDGETS, Line
 from benchmarks.scale import Bench
 
 FIRST_MS = 100
-"""How late the first of them may start."""
+"""How late the first of them may start, if the engine promises no more."""
 URGENT_MS = 100
 """How long 99 of 100 urgent jobs may take to start meanwhile."""
 
@@ -57,7 +57,9 @@ async def _once(bench: Bench, ahead: float) -> dict[str, object] | None:
             await workers.ran(first + jobs + len(urgent.called))
             await workers.settled(everything=True)
             starts = workers.gauges.new_starts()
-    return told(starts, urgent.called, jobs, due_ms) | {"margin_s": rounded(margin)}
+    most = BUDGETS[bench.engine].first_ms or FIRST_MS
+    found = told(starts, urgent.called, jobs, due_ms)
+    return found | {"margin_s": rounded(margin), "first_most_ms": most}
 
 
 class _Urgent:
@@ -111,10 +113,11 @@ def told(
 def lines(part: Mapping[str, Any]) -> list[Line]:
     """Give what is shown of it."""
     first, urgent = part["first_ms"], part["urgent_p99_ms"]
+    most = part.get("first_most_ms", FIRST_MS)
     title = f"{part['jobs']:,} jobs due at once, urgent ones coming, early"
     return [
         Line(title, f"{part['early']}", part["early"], 0),
-        Line("  first late by", f"{first:.4g} ms", first, FIRST_MS, " ms"),
+        Line("  first late by", f"{first:.4g} ms", first, most, " ms"),
         Line("  last late by", f"{part['last_ms']:,.0f} ms"),
         Line(f"  {part['urgent']:,} urgent ones meanwhile, p50", f"{part['urgent_p50_ms']:.4g} ms"),
         Line("  p99", f"{urgent:.4g} ms", urgent, URGENT_MS, " ms"),

@@ -48,5 +48,6 @@ def summary(starts: list[Start], jobs: int, due_ms: int) -> dict[str, object]:
         "first_ms": rounded(min(late)),
         "p50_ms": rounded(percentile(late, 50)),
         "p99_ms": rounded(percentile(late, 99)),
+        "last_ms": rounded(max(late)),
         "jobs": jobs,
     }

@@ -1,4 +1,4 @@
-"""What an adapter offers: the same four things for every peer."""
+"""What an adapter offers: the same things for every peer."""
 
 from __future__ import annotations
 
@@ -32,6 +32,20 @@ class Producer(Protocol):
         """Submit one job, and wait until it is safe."""
         ...
 
+    async def submit_due(self, numbers: range, due: float) -> None:
+        """Submit a job for each number, all due at that second of the Unix clock."""
+        ...
+
+
+class Foreign(Protocol):
+    """A module that knows a peer whose processes are not in Python."""
+
+    FACTS: Facts
+
+    def command(self, role: str, *rest: str) -> list[str]:
+        """Give the command of a process."""
+        ...
+
 
 class Adapter(Protocol):
     """A module that knows one peer."""
@@ -43,7 +57,7 @@ class Adapter(Protocol):
         ...
 
     async def prepare(self, url: str) -> None:
-        """Make its tables in an empty database."""
+        """Make what it needs in an empty database."""
         ...
 
     def producer(self, url: str) -> AbstractAsyncContextManager[Producer]:

@@ -26,9 +26,14 @@ class Facts:
     promises: dict[str, str]
     """One sentence for each of `PROMISES`."""
     waiting: str
-    """Statement that counts the jobs that have not ended."""
+    """Statement that counts the jobs that have not ended: SQL, or Lua for Redis."""
     share: float = 1.0
-    """Part of the usual number of jobs that is enough for it."""
+    """Part of the usual number of jobs that is enough for it to drain."""
+    bulk: float = 1.0
+    """Part of the usual number of jobs that is enough for it to be given in bulk."""
+    due: float = 1.0
+    """Part of the usual number of jobs due at one instant, so that all have run in about a
+    minute; 0: it cannot do that, or only with help that it has not here."""
 
     @property
     def title(self) -> str:

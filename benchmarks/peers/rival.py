@@ -12,14 +12,15 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cpu
-from benchmarks.engines import gauge_folder
+from benchmarks.engines import family_ns, gauge_folder
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Cost
 from benchmarks.fleet import CHILDREN
-from benchmarks.gauges import Gauges
+from benchmarks.gauges import Gauges, Start
+from benchmarks.parts.delayed import summary
 from benchmarks.peers.arena import Arena, Database
 from benchmarks.peers.facts import Facts
+from benchmarks.peers.ours import whole_second
 from benchmarks.peers.side import GAUGES
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -28,14 +29,17 @@ _ASK_EVERY = 0.02
 _STARTED_WITHIN = 60.0
 _STUCK_AFTER = 30.0
 _WARM_UP = 400
+_GONE = 0.3
+"""Seconds until a server has noticed that a client is gone."""
 
 
 class Rival:
-    """The same four measurements as for ours."""
+    """The same measurements as for ours."""
 
     def __init__(self, arena: Arena, peer: str, python: Path) -> None:
         self._arena = arena
         self._command = (str(python), "-m", "benchmarks.peers.side", peer)
+        self._log = arena.folder / f"{peer}.log"
         self.facts = Facts(**json.loads(self._run("facts")))
 
     def submit_bulk(self, jobs: int) -> Cost:
@@ -59,6 +63,25 @@ class Rival:
             crew.producer.ask("latency", 20)
             return crew.producer.ask("latency", jobs)["samples"]
 
+    def due(self, jobs: int, ahead: float) -> dict[str, object]:
+        """Jobs that fall due at one instant, so many seconds from now."""
+        with self._working() as crew:
+            first, due_ms = crew.ran(), whole_second(ahead)
+            crew.producer.ask("due", jobs, due_ms / 1000)
+            return summary(crew.starts(first + jobs, due_ms), jobs, due_ms)
+
+    def memory(self, jobs: int) -> float:
+        """Bytes that the store grows by with each waiting job."""
+        with self._prepared() as database:
+            # Between them nobody is connected: buffers are no part of a job.
+            sizes: list[int] = []
+            for count in (100, jobs):
+                with self._producer(database, None) as producer:
+                    producer.ask("bulk", count)
+                time.sleep(_GONE)
+                sizes.append(database.bytes_used())
+            return (sizes[1] - sizes[0]) / jobs
+
     def _submit(self, wish: str, jobs: int, first: int) -> Cost:
         with self._prepared() as database, self._producer(database, None) as producer:
             producer.ask(wish, first)
@@ -66,7 +89,7 @@ class Rival:
             before = database.server_cpu_ns()
             found = producer.ask(wish, jobs)
             spent = {"producer": found["cpu_ns"], "store": database.server_cpu_ns() - before}
-            if (stored := database.number(self.facts.waiting)) != first + jobs:
+            if (stored := database.waiting(self.facts.waiting)) != first + jobs:
                 raise BenchmarkError(f"{first + jobs} jobs were submitted, {stored} are stored")
             return Cost(jobs, found["seconds"], spent)
 
@@ -104,19 +127,23 @@ class Rival:
     def _started(
         self, arguments: Sequence[str], gauges: Path | None
     ) -> Generator[subprocess.Popen[str]]:
-        process = subprocess.Popen(
-            [*self._command, *arguments],
-            cwd=_ROOT,
-            env=_environment() | ({} if gauges is None else {GAUGES: str(gauges)}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        with self._log.open("ab") as log:
+            process = subprocess.Popen(
+                [*self._command, *arguments],
+                cwd=_ROOT,
+                env=_environment() | ({} if gauges is None else {GAUGES: str(gauges)}),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                # Some start processes of their own, which end with it.
+                start_new_session=True,
+            )
         try:
             yield process
         finally:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
     def _run(self, *arguments: str) -> str:
@@ -137,11 +164,11 @@ class _Producer:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def ask(self, wish: str, jobs: int) -> dict[str, Any]:
+    def ask(self, wish: str, jobs: int, due: float = 0) -> dict[str, Any]:
         """Let it do something, and give what it tells about that."""
         if self._process.stdin is None or self._process.stdout is None:
             raise BenchmarkError("a producer cannot be asked")
-        self._process.stdin.write(f"{wish} {jobs}\n")
+        self._process.stdin.write(f"{wish} {jobs} {due}\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
@@ -194,6 +221,19 @@ class _Crew:
             raise BenchmarkError(f"{jobs} jobs were submitted, but {ran} handlers ran")
         return Cost(jobs, seconds, {role: ns - before[role] for role, ns in after.items()})
 
+    def ran(self) -> int:
+        """Count the handlers that have run so far."""
+        return self._gauges.total()
+
+    def starts(self, total: int, due_ms: int) -> list[Start]:
+        """Give the starts of jobs that fall due, once so many have run in all."""
+        margin = due_ms / 1000 - time.time()
+        if margin <= 0:
+            raise BenchmarkError(f"submitting took {-margin:.1f} s too long")
+        time.sleep(margin)
+        self._until(lambda: self._gauges.total() >= total)
+        return self._gauges.new_starts()
+
     def pause(self) -> None:
         """Stop the workers where they are: jobs can be submitted and none is taken."""
         for worker in self._workers:
@@ -212,14 +252,14 @@ class _Crew:
             time.sleep(_ASK_EVERY)
             self._check()
             now, spent = time.monotonic(), self._cpu()
-            if not self._database.number(self._facts.waiting):
+            if not self._database.waiting(self._facts.waiting):
                 return now, spent
         raise BenchmarkError(f"jobs of {self._facts.name} have run, and are not finished")
 
     def _cpu(self) -> dict[str, int]:
         return {
             "driver": time.process_time_ns(),
-            "workers": sum(cpu.process_ns(worker.pid) for worker in self._workers),
+            "workers": sum(family_ns(worker.pid) for worker in self._workers),
             "store": self._database.server_cpu_ns(),
         }
 

@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -20,12 +21,11 @@ from pathlib import Path
 from typing import cast
 
 from benchmarks.gauges import Gauge, Gauges
-from benchmarks.peers.adapter import BATCH, Adapter, Producer
+from benchmarks.peers.adapter import BATCH, Adapter, Foreign, Producer
+from benchmarks.peers.roster import ROSTER
 
 GAUGES = "BENCHMARK_GAUGES"
 """Names the folder of the gauges to the processes of a peer."""
-
-PEERS = ("pgqueuer", "procrastinate")
 
 _LOST_AFTER = 20.0
 
@@ -33,11 +33,16 @@ _LOST_AFTER = 20.0
 def main(arguments: list[str]) -> None:
     """Be one of the processes."""
     peer, role, *rest = arguments
-    if peer not in PEERS:
-        raise SystemExit(f"error: `{peer}` is unknown; hint: name one of {', '.join(PEERS)}")
-    adapter = cast("Adapter", importlib.import_module(f"benchmarks.peers.with_{peer}"))
+    if peer not in ROSTER:
+        raise SystemExit(f"error: `{peer}` is unknown; hint: name one of {', '.join(ROSTER)}")
+    module = importlib.import_module(f"benchmarks.peers.with_{peer}")
+    adapter = cast("Adapter", module)
     if role == "facts":
         print(json.dumps(dataclasses.asdict(adapter.FACTS)))
+    elif ROSTER[peer].node:
+        # It has nothing to do with Python: its program takes the place of this one.
+        command = cast("Foreign", module).command(role, *rest)
+        os.execvp(command[0], command)
     elif role == "prepare":
         adapter.run(adapter.prepare(rest[0]))
     elif role == "work":
@@ -60,7 +65,12 @@ async def _work(adapter: Adapter, url: str) -> None:
 
 def _end_with_driver() -> None:
     """The driver never writes: the line ends when it does, however that happens."""
-    sys.stdin.read()
+    # Not by `sys.stdin`, whose lock would then be held in every process that is forked from here.
+    while os.read(0, 1):
+        pass
+    if os.getpgrp() == os.getpid():
+        # With the processes that a peer has started for itself.
+        os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(0)
 
 
@@ -68,28 +78,34 @@ async def _produce(adapter: Adapter, url: str) -> None:
     loop = asyncio.get_running_loop()
     async with adapter.producer(url) as producer:
         while line := await loop.run_in_executor(None, sys.stdin.readline):
-            wish, count = line.split()
+            wish, count, due = line.split()
             gc.collect()
             cpu, began = time.process_time_ns(), time.monotonic()
-            samples = await _WISHES[wish](producer, int(count))
+            samples = await _WISHES[wish](producer, int(count), float(due))
             seconds = time.monotonic() - began
             spent = time.process_time_ns() - cpu
             print(json.dumps({"seconds": seconds, "cpu_ns": spent, "samples": samples}), flush=True)
 
 
-async def _bulk(producer: Producer, jobs: int) -> list[float]:
+async def _bulk(producer: Producer, jobs: int, _due: float) -> list[float]:
     for start in range(0, jobs, BATCH):
         await producer.submit_bulk(min(BATCH, jobs - start))
     return []
 
 
-async def _single(producer: Producer, jobs: int) -> list[float]:
+async def _single(producer: Producer, jobs: int, _due: float) -> list[float]:
     for _ in range(jobs):
         await producer.submit_single()
     return []
 
 
-async def _latency(producer: Producer, jobs: int) -> list[float]:
+async def _later(producer: Producer, jobs: int, due: float) -> list[float]:
+    for start in range(0, jobs, BATCH):
+        await producer.submit_due(range(start, min(start + BATCH, jobs)), due)
+    return []
+
+
+async def _latency(producer: Producer, jobs: int, _due: float) -> list[float]:
     """From the call to the first instruction of the handler, an idle worker each time."""
     gauges = Gauges(Path(os.environ[GAUGES]))
     gauges.new_starts()
@@ -113,7 +129,7 @@ async def _started(gauges: Gauges, number: int) -> int:
     raise SystemExit(f"error: job {number} did not start within {_LOST_AFTER:g} s")
 
 
-_WISHES = {"bulk": _bulk, "single": _single, "latency": _latency}
+_WISHES = {"bulk": _bulk, "single": _single, "latency": _latency, "due": _later}
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -67,6 +69,11 @@ class _Producer:
             await self._queries.enqueue("count", PAYLOAD.encode())
         else:
             await self._queries.enqueue("note", str(number).encode())
+
+    async def submit_due(self, numbers: range, due: float) -> None:
+        count, left = len(numbers), timedelta(seconds=due - time.time())
+        payloads: list[bytes | None] = [str(number).encode() for number in numbers]
+        await self._queries.enqueue(["note"] * count, payloads, [0] * count, [left] * count)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -38,6 +39,7 @@ FACTS = Facts(
     },
     waiting="SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')",
     share=0.1,
+    due=0.1,
 )
 
 
@@ -65,6 +67,10 @@ class _Producer:
             await self._count.defer_async(**_ARGUMENTS)
         else:
             await self._note.defer_async(number=number)
+
+    async def submit_due(self, numbers: range, due: float) -> None:
+        task = self._note.configure(schedule_at=datetime.fromtimestamp(due, tz=UTC))
+        await task.batch_defer_async(*[{"number": number} for number in numbers])
 
 
 @asynccontextmanager

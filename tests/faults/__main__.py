@@ -13,17 +13,21 @@ from pathlib import Path
 
 from tests.faults import mutants
 from tests.faults.driver import Late
-from tests.faults.places import ENGINES, Ground
+from tests.faults.places import ENGINES, SHARDED, Ground
 from tests.faults.report import summary
 from tests.faults.scenarios import (
     busy,
+    clock,
     disk,
     exhaustion,
     failover,
     group,
     load,
+    memory,
     network,
     poison,
+    redis_failover,
+    redis_server,
     rescue,
     server,
     sigterm,
@@ -48,7 +52,7 @@ SCENARIOS = (
     "poison throughput",
     "load",
 )
-OF_SERVERS = (
+OF_POSTGRES = (
     "server kill",
     "terminated backends",
     "cut replies",
@@ -57,7 +61,27 @@ OF_SERVERS = (
     "synchronous failover",
     "full disk",
 )
-"""Played on engines that have a server."""
+OF_REDIS = (
+    "sharded load",
+    "server kill",
+    "slow disk",
+    "paused server",
+    "busy server",
+    "forgotten scripts",
+    "cut replies",
+    "hanging server",
+    "asynchronous failover",
+    "demoted server",
+    "replicated failover",
+    "full memory",
+    "stepped clock",
+)
+OF_ENGINE = {
+    "sqlite": SCENARIOS,
+    "postgres": SCENARIOS + OF_POSTGRES,
+    "redis": SCENARIOS + OF_REDIS,
+    "redis-sharded": SCENARIOS + OF_REDIS[1:],
+}
 
 
 def main() -> int:
@@ -68,18 +92,15 @@ def main() -> int:
         shutil.rmtree(folder)
         return 1 if survivors else 0
     seed = chosen.seed if chosen.seed is not None else str(time.time_ns())
+    names = chosen.only or OF_ENGINE[chosen.engine]
     print(f"engine {chosen.engine}, seed {seed}, files in {folder}", flush=True)
-    verdicts = [_play(name, folder, seed, chosen) for name in chosen.only or _all(chosen.engine)]
+    verdicts = [_play(name, folder, seed, chosen) for name in names]
     print("\n" + summary(verdicts))
     if any(verdict.violations for verdict in verdicts):
         print(f"\nfailed: seed {seed}, the files are kept in {folder}", file=sys.stderr)
         return 1
     shutil.rmtree(folder)
     return 0
-
-
-def _all(engine: str) -> tuple[str, ...]:
-    return SCENARIOS if engine == "sqlite" else SCENARIOS + OF_SERVERS
 
 
 def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Verdict:
@@ -103,18 +124,36 @@ def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Ver
         "poison throughput": lambda: throughput.run(place, seed, many, ground=ground),
         "load": lambda: load.run(place, seed, plan, ground=ground),
     }
-    hurt = {
-        "server kill": lambda: server.run_kill(place, seed, ground=ground),
-        "terminated backends": lambda: server.run_terminated(place, seed, ground=ground),
+    of_servers: dict[str, Callable[[], Verdict]] = {
         "cut replies": lambda: network.run_cut(place, seed, ground=ground),
         "hanging server": lambda: network.run_hang(place, seed, seconds=chosen.hang, ground=ground),
+    }
+    of_postgres: dict[str, Callable[[], Verdict]] = {
+        "server kill": lambda: server.run_kill(place, seed, ground=ground),
+        "terminated backends": lambda: server.run_terminated(place, seed, ground=ground),
         "asynchronous failover": lambda: failover.run_asynchronous(place, seed, ground=ground),
         "synchronous failover": lambda: failover.run_synchronous(place, seed, ground=ground),
         "full disk": lambda: disk.run(place, seed, ground=ground),
     }
+    of_redis: dict[str, Callable[[], Verdict]] = {
+        "sharded load": lambda: load.run(place, seed, plan, ground=SHARDED),
+        "server kill": lambda: redis_server.run_kill(place, seed, ground=ground),
+        "slow disk": lambda: redis_server.run_slow_disk(place, seed, ground=ground),
+        "paused server": lambda: redis_server.run_pause(place, seed, ground=ground),
+        "busy server": lambda: redis_server.run_busy(place, seed, ground=ground),
+        "forgotten scripts": lambda: redis_server.run_forgetting(place, seed, ground=ground),
+        "asynchronous failover": lambda: redis_failover.run_asynchronous(
+            place, seed, ground=ground
+        ),
+        "demoted server": lambda: redis_failover.run_demoted(place, seed, ground=ground),
+        "replicated failover": lambda: redis_failover.run_replicated(place, seed, ground=ground),
+        "full memory": lambda: memory.run(place, seed, ground=ground),
+        "stepped clock": lambda: clock.run(place, seed, ground=ground),
+    }
+    scenes |= of_servers | (of_postgres if chosen.engine == "postgres" else of_redis)
     print(f"playing: {name}", flush=True)
     try:
-        return {**scenes, **hurt}[name]()
+        return scenes[name]()
     except Exception as error:  # noqa: BLE001 - the others are played all the same
         verdict = Verdict(name, place)
         if isinstance(error, Late):
@@ -136,11 +175,14 @@ def _arguments() -> argparse.Namespace:
         "--hang", type=float, default=60.0, help="seconds for which the server hangs"
     )
     parser.add_argument("--seed", help="repeats the random choices of an earlier run")
-    parser.add_argument(
-        "--only", action="append", choices=SCENARIOS + OF_SERVERS, help="play only this"
-    )
+    every = sorted({name for names in OF_ENGINE.values() for name in names})
+    parser.add_argument("--only", action="append", choices=every, help="play only this")
     parser.add_argument("--mutants", action="store_true", help="plant known bugs; all are caught")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    for name in chosen.only or ():
+        if name not in OF_ENGINE[chosen.engine]:
+            parser.error(f"`{name}` is not played on {chosen.engine}")
+    return chosen
 
 
 if __name__ == "__main__":

@@ -115,6 +115,11 @@ def no_loss(history: History) -> list[Violation]:
     return found
 
 
+def sound_store(history: History) -> list[Violation]:
+    """Store: its indexes agree with its jobs, and with what it has written down."""
+    return [Violation("store", "-", text) for text in history.broken]
+
+
 # ── one holder at a time ─────────────────────────────────────────────────────────────────────
 
 
@@ -389,13 +394,21 @@ def served_while_backlogged(
 ) -> dict[str, int]:
     """Count the hand-outs of a queue per tenant for as long as every tenant had jobs waiting.
 
-    Only jobs that were never handed out count as backlog: one that comes back may be due later.
+    Only jobs that were never handed out count as backlog: one that comes back may be due later. In
+    a store of several parts each is looked at alone, and the numbers are added.
     """
+    parts: dict[int, list[Write]] = defaultdict(list)
+    for write in writes:
+        if write.queue == queue and write.tenant in weights:
+            parts[write.part].append(write)
+    counts = [_served_in_part(mine, weights) for mine in parts.values()]
+    return {tenant: sum(count[tenant] for count in counts) for tenant in weights}
+
+
+def _served_in_part(writes: Iterable[Write], weights: Mapping[str, int]) -> dict[str, int]:
     waiting = dict.fromkeys(weights, 0)
     served = dict.fromkeys(weights, 0)
     for write in writes:
-        if write.queue != queue or write.tenant not in weights:
-            continue
         if write.old_state is None:
             waiting[write.tenant] += 1
         if write.old_state == "waiting" and write.new_state == "running":

@@ -19,6 +19,7 @@ from tests.faults.rules import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL = 0.02
+_PASSED_ON = ("COVERAGE_", "LAMPLIGHTER_REDIS_SERVER")
 
 
 def _runs_handlers(pid: int) -> bool:
@@ -87,8 +88,8 @@ class Driver:
             "PYTHONPATH": os.pathsep.join([*paths, str(ROOT)]),
             "LAMPLIGHTER_URL": self.url,
             FOLDER: str(folder),
-            # So that a measured run also measures these.
-            **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
+            # So that a measured run also measures these, and a named server is the one they use.
+            **{name: value for name, value in os.environ.items() if name.startswith(_PASSED_ON)},
         }
         self.census.start()
 

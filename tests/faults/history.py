@@ -127,6 +127,8 @@ class Write:
     tenant: str = "default"
     queue: str = "default"
     level: int = 2
+    part: int = 0
+    """The part of the store it was made in; each is fair for itself."""
     generation: int = 0
     old_generation: int = 0
     lease: int = 0
@@ -185,6 +187,8 @@ class History:
     """Jobs that the store has twice at the end of a run."""
     keyed: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     """Jobs in the store per tenant and idempotency key."""
+    broken: list[str] = field(default_factory=list)
+    """What a store that nobody works on any more says is wrong with itself."""
     failures: Counter[str] = field(default_factory=Counter)
     """Calls of clients that ended with an error of the store, by its class."""
     end: float = 0.0

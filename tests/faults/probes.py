@@ -5,7 +5,8 @@ are quick, and they meet the one moment that random kills meet seldom.
 
 Usage: python -m tests.faults.probes FOLDER SERVER [PROBE …]
 
-SERVER is the address of a PostgreSQL server on which to make a database for each, or `-`: files.
+SERVER is the address of a PostgreSQL server on which to make a database for each, `redis` for a
+Redis server for each, or `-`: files.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ class Theatre:
     async def close(self) -> History:
         await self.engine.close()
         self.scene.auditor.read_into(self.history)
+        self.history.broken = await asyncio.to_thread(self.scene.auditor.faults)
         return self.history
 
 
@@ -172,6 +174,29 @@ async def renewed_lease(theatre: Theatre) -> None:
     await theatre.settle(succeeded(holder))
 
 
+async def dead_rescuer(theatre: Theatre) -> None:
+    """A rescuer has read that a lease ended, and dies before it writes: another one finds it."""
+    await theatre.submit()
+    await theatre.claim("lost")
+    theatre.clock.advance(ms=LEASE_MS + 1)
+    await theatre.engine.jobs.rescue(10)
+    await theatre.expire()
+    for claim in await theatre.ask(asking("worker")):
+        await theatre.settle(succeeded(claim))
+
+
+async def clock_went_back(theatre: Theatre) -> None:
+    """The clock was an hour ahead when a job was claimed; its worker dies when it is right."""
+    await theatre.submit()
+    theatre.clock.advance(seconds=3600)
+    await theatre.claim("lost")
+    theatre.clock.advance(seconds=-3600)
+    await theatre.engine.jobs.rescue(10)
+    await theatre.expire()
+    for claim in await theatre.ask(asking("worker")):
+        await theatre.settle(succeeded(claim))
+
+
 async def late_cancel(theatre: Theatre) -> None:
     """A job is cancelled after it has succeeded."""
     job_id = await theatre.submit()
@@ -214,6 +239,8 @@ PROBES: dict[str, Callable[[Theatre], Awaitable[None]]] = {
         repeated_claim,
         repeated_submit,
         renewed_lease,
+        dead_rescuer,
+        clock_went_back,
         late_cancel,
         cancel_of_running,
         dead_child,
@@ -233,7 +260,8 @@ async def play(name: str, scene: Scene) -> list[Violation]:
         history = await theatre.close()
         scene.close()
     rules = replace(RULES, budgets=theatre.budgets)
-    return [one for found in checker.check(history, rules).values() for one in found]
+    judged = [*checker.check(history, rules).values(), checker.sound_store(history)]
+    return [one for found in judged for one in found]
 
 
 def main(arguments: list[str]) -> int:

@@ -11,6 +11,8 @@ from tests.faults.audit.sqlite import SqliteAuditor
 
 FILES = "-"
 """Stands for no server: a file for each store."""
+REDIS = "redis"
+"""Stands for a Redis server for each store."""
 
 
 class Scene(Protocol):
@@ -88,10 +90,42 @@ class DatabaseScene:
             connection.execute(statement.encode())
 
 
+class ServerScene:
+    """A Redis server of its own, and perhaps a copy of its data."""
+
+    def __init__(self, folder: Path) -> None:
+        from tests.faults.places import RedisPlace
+
+        self._place = RedisPlace(folder)
+        self.url = self._place.url
+        self.auditor: Auditor = self._place.auditor
+        self._data = self._place.server.home / "appendonlydir"
+        self._copy = folder / "copy"
+
+    def save(self) -> None:
+        self._place.server.stop()
+        shutil.copytree(self._data, self._copy)
+        self._place.server.run()
+
+    def restore(self) -> None:
+        place = self._place
+        with place.auditor.blind():
+            place.server.stop()
+            shutil.rmtree(self._data)
+            shutil.copytree(self._copy, self._data)
+            place.server.run()
+            place.auditor.move(place.server, self.url)
+
+    def close(self) -> None:
+        self._place.close()
+
+
 def scene_of(name: str, folder: Path, server: str) -> Scene:
     """Make a fresh store."""
+    place = folder / name
+    if server == REDIS:
+        return ServerScene(place)
     if server != FILES:
         return DatabaseScene(server, name)
-    place = folder / name
     place.mkdir(parents=True)
     return FileScene(place)

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +88,8 @@ class Server:
         self.log = log
         self.port = port
         self.settings: dict[str, str] = {}
+        self.environment: dict[str, str] = {}
+        """Variables beside our own; they count from the next start on."""
         self._process: subprocess.Popen[bytes] | None = None
 
     def __str__(self) -> str:
@@ -126,6 +128,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                env={**os.environ, **self.environment},
             )
         (self.home / "pid").write_text(str(self._process.pid), encoding="ascii")
         try:
@@ -168,6 +171,25 @@ class Server:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
+    def configure(self, **settings: str) -> None:
+        """Change settings now and for later starts; `_` stands for `-`."""
+        named = {name.replace("_", "-"): value for name, value in settings.items()}
+        with self.client() as client:
+            client.config_set(*[word for pair in named.items() for word in pair])
+        self.settings |= named
+
+    def follow(self, host: str, port: int) -> None:
+        """Become a replica of the server at this address; whatever is here is given up."""
+        self.settings["replicaof"] = f"{host} {port}"
+        with self.client() as client:
+            client.replicaof(host, str(port))
+
+    def promote(self) -> None:
+        """Be a primary from now on, with all that has come so far."""
+        self.settings.pop("replicaof", None)
+        with self.client() as client:
+            client.execute_command("REPLICAOF", "NO", "ONE")
+
     def last_words(self) -> str:
         """Give the end of the log and where the rest of it is."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -200,18 +222,21 @@ def start(
     folder: Path,
     *,
     settings: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
     port: int | None = None,
     fast: bool = False,
+    disk: Path | None = None,
 ) -> Iterator[Server]:
     """Run a new, empty server on a loopback port; ``folder`` gets its log.
 
     ``fast`` gives up what keeps the data over a restart; without it, it is as we ask for by
-    default.
+    default. ``disk`` says where its data go, instead of to the folder for temporary files.
     """
-    with _home() as home:
+    with _home(disk) as home:
         number = port or _free_port()
         server = Server(program, home, folder / f"redis-{number}.log", number)
         server.settings = {**(FAST if fast else _SAFE), **(settings or {})}
+        server.environment = dict(environment or {})
         guard = _guard(home)
         try:
             server.run()
@@ -219,6 +244,44 @@ def start(
         finally:
             server.stop()
             guard.communicate(b"dismissed\n")
+
+
+@contextmanager
+def replica(
+    primary: Server, folder: Path, *, way: tuple[str, int] | None = None
+) -> Iterator[Server]:
+    """Run a replica of a server, and wait until it has all that is there.
+
+    ``way`` is where it finds the primary, if not directly: a proxy.
+    """
+    host, port = way or ("127.0.0.1", primary.port)
+    # By default a primary waits five seconds for more replicas before it sends its data, and does
+    # not end before they have all.
+    primary.configure(repl_diskless_sync_delay="0", shutdown_timeout="0")
+    with start(primary.program, folder, settings=primary.settings) as server:
+        server.follow(host, port)
+        _wait_for(lambda: follows(server), f"{server} to follow {primary}")
+        yield server
+
+
+def follows(server: Server) -> bool:
+    """Tell whether a replica is up to date, and writes a log of its own again."""
+    with server.client() as client:
+        said = client.info()
+    return (
+        said["master_link_status"] == "up"
+        and not said["loading"]
+        and not said["aof_rewrite_in_progress"]
+        and not said.get("aof_rewrite_scheduled")
+    )
+
+
+def _wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise ServerFailed(f"waited {PATIENCE:g} s in vain for {what}")
+        time.sleep(0.01)
 
 
 # Reads a pipe that only the tests hold open: a line says that all is well, its end without one
@@ -243,9 +306,9 @@ def _guard(home: Path) -> subprocess.Popen[bytes]:
 
 
 @contextmanager
-def _home() -> Iterator[Path]:
+def _home(disk: Path | None = None) -> Iterator[Path]:
     """A short folder for data and socket, gone afterwards."""
-    place = tempfile.gettempdir()
+    place = str(disk or tempfile.gettempdir())
     short = place if len(place) < _LONGEST_HOME else "/tmp"
     home = Path(tempfile.mkdtemp(prefix="redis-", dir=short))
     try:

@@ -22,6 +22,9 @@ MOST = 10_000
 LONGEST_INTERVAL = 0.5
 """With it, the first pause of one second and the write, a job waits again after lease + 2 s."""
 
+SLACK = 0.2
+"""Seconds by which clocks may differ over one interval."""
+
 _LOST = Abandoned(AbandonCause.WORKER_LOST)
 
 
@@ -39,23 +42,29 @@ class Rescuer(Service):
         self._engine = engine
         self._lease = settings.lease
         self._interval = min(LONGEST_INTERVAL, settings.lease / 4)
+        self._batch = min(BATCH, engine.capabilities.max_batch)
         self._limit = BATCH
         self._last_ms: int | None = None
         self._not_before = 0.0
+        self._looked: float | None = None
+        self._seen: frozenset[str] = frozenset()
 
     async def step(self) -> float:
         """Rescue one batch; the next follows at once while batches are full."""
         pause = self._pause_after_jump()
         if pause > 0:
             return min(pause, self._interval)
+        begun = runtime.boottime()
         expired = await self._engine.jobs.rescue(limit=self._limit)
+        if self._nobody_could_renew(expired, begun):
+            return self._interval
         if not expired:
             self._limit = BATCH
             return self._interval
         decided = self._decided(expired)
         settled: list[Settled] = []
-        for start in range(0, len(decided), BATCH):
-            settled += await self._settle(decided[start : start + BATCH])
+        for start in range(0, len(decided), self._batch):
+            settled += await self._settle(decided[start : start + self._batch])
         await self._tell(expired, settled)
         full = len(expired) >= self._limit
         if any(answer.answer is SettleAnswer.DONE for answer in settled):
@@ -81,6 +90,26 @@ class Rescuer(Service):
                 self._not_before = runtime.boottime() + self._lease
                 events.emit(events.CLOCK_JUMPED, seconds=late)
         return self._not_before - runtime.boottime()
+
+    def _nobody_could_renew(self, expired: Sequence[Expired], begun: float) -> bool:
+        """Tell whether leases ended because the store stood still, or its own clock was set.
+
+        What has ended since the last look cannot be overdue for longer than that is ago. All who
+        hold claims get one lease to renew them.
+        """
+        now, looked, seen = runtime.boottime(), self._looked, self._seen
+        late = now - begun - self._interval
+        if looked is not None:
+            fresh = [one.overdue_ms for one in expired if one.claim.job.id not in seen]
+            late = max(late, max(fresh, default=0) / 1000 - (now - looked) + self._lease - SLACK)
+        if len(expired) < self._limit:
+            self._looked = begun
+            self._seen = frozenset(one.claim.job.id for one in expired)
+        if late <= self._lease:
+            return False
+        self._not_before = now + self._lease
+        events.emit(events.CLOCK_JUMPED, seconds=late)
+        return True
 
     def _decided(self, expired: Sequence[Expired]) -> list[Settlement]:
         decided: list[Settlement] = []

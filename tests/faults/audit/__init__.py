@@ -1,7 +1,8 @@
-"""The store's own view of a run: triggers note every accepted write to a job's row.
+"""The store's own view of a run: every accepted write to a job.
 
-The triggers live in the store that is tested and run inside its transactions. So what they note
-is exactly what was committed, whoever wrote it and whatever the writer was told.
+In a database triggers note it. They live in the store that is tested and run inside its
+transactions. So what they note is exactly what was committed, whoever wrote it and whatever the
+writer was told. Redis has no triggers, but keeps a log of all it has done.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from tests.faults.history import History
 
 
 class Auditor(Protocol):
-    """Installs the triggers in a store, reads what they noted, and answers a few questions."""
+    """Watches over a store, reads what was noted, and answers a few questions."""
 
     def install(self) -> None:
-        """Put the triggers into a store that the engine has made."""
+        """Begin, in a store that the engine has made."""
         ...
 
     def unfinished(self) -> int:
@@ -42,6 +43,10 @@ class Auditor(Protocol):
 
     def read_into(self, history: History) -> None:
         """Add the store's view to a history."""
+        ...
+
+    def faults(self) -> list[str]:
+        """Say in what a store on which nobody works any more disagrees with itself."""
         ...
 
 

@@ -19,7 +19,7 @@ from tests.faults.mutants.patching import apply
 from tests.faults.places import SQLITE, Ground
 from tests.faults.scenarios import poison, stopped
 from tests.faults.scenarios.stage import Verdict
-from tests.faults.scenes import FILES
+from tests.faults.scenes import FILES, REDIS
 
 SOURCE = ROOT / "src"
 PATCHES = Path(__file__).parent
@@ -80,6 +80,28 @@ MUTANTS = (
         "repeated_submit",
         engine="postgres",
     ),
+    Mutant(
+        "redis-settle-without-fence",
+        frozenset({"I3"}),
+        "stale_settle",
+        stopped.run_worker,
+        engine="redis",
+    ),
+    Mutant("redis-fence-by-number-only", frozenset({"I3"}), "restored_store", engine="redis"),
+    Mutant("redis-claim-not-repeatable", frozenset({"I1"}), "repeated_claim", engine="redis"),
+    Mutant(
+        "redis-submit-not-repeatable",
+        frozenset({"I1", "I2", "I3"}),
+        "repeated_submit",
+        engine="redis",
+    ),
+    Mutant("redis-claim-leaves-turn", frozenset({"I2", "I9"}), "repeated_claim", engine="redis"),
+    Mutant("redis-settle-without-recheck", frozenset({"I2"}), "renewed_lease", engine="redis"),
+    Mutant("redis-settle-ignores-cancel", frozenset({"I10"}), "cancel_of_running", engine="redis"),
+    Mutant("redis-settle-leaves-lease", frozenset({"store"}), "stale_settle", engine="redis"),
+    Mutant("redis-cancel-without-compare", frozenset({"I9"}), "late_cancel", engine="redis"),
+    Mutant("redis-rescue-forgets", frozenset({"I1"}), "dead_rescuer", engine="redis"),
+    Mutant("redis-rescue-trusts-clock", frozenset({"I1"}), "clock_went_back", engine="redis"),
 )
 
 
@@ -118,6 +140,9 @@ def _server(folder: Path, engine: str) -> Iterator[str]:
     """Give the address on which stories are played."""
     if engine == "sqlite":
         yield FILES
+        return
+    if engine == "redis":
+        yield REDIS
         return
     from tests.servers import postgres
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.faults.checker import Violation
 from tests.faults.driver import wait_until
 from tests.faults.history import History
-from tests.faults.places import POSTGRES, Ground, LinkedPlace
+from tests.faults.places import POSTGRES, Ground, LinkedPostgres
 from tests.faults.scenarios.outage import LARGE, Flow, Plan, play
 from tests.faults.scenarios.stage import Stage, Verdict
 from tests.servers import postgres
@@ -91,7 +91,7 @@ class _Case:
 def _play(
     case: _Case, folder: Path, seed: str, plan: Plan, ground: Ground
 ) -> tuple[Stage, Verdict]:
-    place = LinkedPlace(folder)
+    place = LinkedPostgres(folder)
     try:
         standby = place.stack.enter_context(postgres.standby(place.server))
         if case.synchronous:

@@ -6,10 +6,11 @@ import random
 import re
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 from tests.faults.driver import wait_until
-from tests.faults.places import POSTGRES, Ground, LinkedPlace
+from tests.faults.places import POSTGRES, Ground
 from tests.faults.scenarios.outage import LARGE, Flow, Plan, play
 from tests.faults.scenarios.stage import Stage, Verdict
 
@@ -17,7 +18,9 @@ CHANCE = 0.15
 NEEDED = {"submit", "claim", "settle", "renew"}
 """Verbs of which an answer has to be lost, else little was tested."""
 PATIENCE = 20.0
-_VERB = re.compile(rb'"lamplighter"\."(\w+)"')
+_VERB = re.compile(rb'"lamplighter"\."(\w+)"|^-- (\w+): ', re.MULTILINE)
+"""How a statement names its verb, and how the text of a script begins."""
+_SCRIPT = re.compile(rb"\bEVALSHA\r\n\$40\r\n([0-9a-f]{40})\r\n")
 
 
 def run_cut(
@@ -30,7 +33,7 @@ def run_cut(
     ground: Ground = POSTGRES,
 ) -> Verdict:
     """Cut connections after the server has committed and before its answer arrives."""
-    place = LinkedPlace(folder)
+    place = ground.linked(folder)
     stage = Stage("cut replies", folder, ground, place=place)
 
     def cuts() -> Counter[str]:
@@ -67,7 +70,7 @@ def run_hang(
 
     The first time what hung goes on where it was, however late; the second time it is closed.
     """
-    place = LinkedPlace(folder)
+    place = ground.linked(folder)
     stage = Stage("hanging server", folder, ground, place=place)
 
     def harm(flow: Flow) -> None:
@@ -85,5 +88,16 @@ def run_hang(
 def _verb_of(request: bytes) -> str:
     found = _VERB.search(request)
     if found is not None:
-        return found[1].decode()
-    return "wake-up" if b"pg_notify" in request or b"LISTEN" in request else "other"
+        return (found[1] or found[2]).decode()
+    script = _SCRIPT.search(request)
+    if script is not None:
+        return _script_names().get(script[1], "other")
+    waits = (b"pg_notify", b"LISTEN", b"BLPOP")
+    return "wake-up" if any(word in request for word in waits) else "other"
+
+
+@cache
+def _script_names() -> dict[bytes, str]:
+    from lamplighter.engines.redis import scripts
+
+    return {scripts.script(name).sha: name for name in scripts.names()}

@@ -6,7 +6,7 @@ import random
 import time
 from pathlib import Path
 
-from tests.faults.places import POSTGRES, Ground, PostgresPlace
+from tests.faults.places import POSTGRES, Ground, PostgresPlace, ServedPlace
 from tests.faults.scenarios.outage import LARGE, Flow, Plan, play
 from tests.faults.scenarios.stage import Stage, Verdict
 
@@ -23,9 +23,10 @@ def run_kill(
     longest_down: float = 4.0,
     plan: Plan = LARGE,
     ground: Ground = POSTGRES,
+    place: ServedPlace | None = None,
 ) -> Verdict:
     """Kill the server with -9 at any moment, start it again a little later, several times."""
-    place = PostgresPlace(folder)
+    place = place or ground.served(folder)
     dice = random.Random(f"{seed}-server")
     stage = Stage("server kill", folder, ground, place=place)
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lamplighter import runtime
 from lamplighter.connect import connect
+from lamplighter.model.ids import RANDOM_BITS, SHARD_BITS, compose
 from lamplighter.model.job import Delivery, NewJob
 from lamplighter.port.conformance.builders import new_job
 from lamplighter.port.store import Engine, queue_topic
@@ -27,7 +29,7 @@ from tests.faults.rules import RULES, WEIGHTS
 
 T = TypeVar("T")
 
-BATCH = 500
+PARTS = 1 << SHARD_BITS
 ENDLESS_MS = 86_400_000
 
 
@@ -79,7 +81,10 @@ class Stage:
         self.ledger = Ledger(folder / "effects")
         self.budgets: dict[str, Budget] = {}
         """What jobs must come to, as far as that was said when they were submitted."""
+        self.adjust: Callable[[History], None] | None = None
+        """Puts right what processes told by a clock that is not the store's."""
         self._kept: History | None = None
+        self._count = 0
         try:
             asyncio.run(self._prepare())
             self.auditor.install()
@@ -94,9 +99,16 @@ class Stage:
             self.driver.end()
             kept = History()
             self.auditor.read_into(kept)
+            kept.broken = self._faults()
             self._kept = kept
         finally:
             self.place.close()
+
+    def _faults(self) -> list[str]:
+        try:
+            return self.auditor.faults()
+        except Exception as error:  # noqa: BLE001 - a server that is still hurt; told with the rest
+            return [f"it could not be asked: {error!r}"]
 
     async def _prepare(self) -> None:
         engine = connect(self.driver.url)
@@ -136,6 +148,7 @@ class Stage:
             once = type in RULES.at_most_once
             job = new_job(
                 type,
+                id=self._next_id(),
                 args=json.dumps(arguments).encode(),
                 tenant=tenant,
                 queue=queue,
@@ -147,14 +160,20 @@ class Stage:
         asyncio.run(self._submit(jobs))
         return [job.id for job in jobs]
 
+    def _next_id(self) -> str:
+        """Make an id; one after the other is for another part of the store, if it has several."""
+        self._count += 1
+        return compose(runtime.now_ms(), self._count % PARTS, runtime.random_bits(RANDOM_BITS))
+
     async def _submit(self, jobs: Sequence[NewJob]) -> None:
         journal = self.driver.journal
         for job in jobs:
             journal.write("submit_sent", job=job.id, type=job.type, tenant=job.tenant, key=None)
         engine = connect(self.driver.url)
         await engine.open()
-        for start in range(0, len(jobs), BATCH):
-            for answer in await engine.jobs.submit(jobs[start : start + BATCH]):
+        size = engine.capabilities.max_batch
+        for start in range(0, len(jobs), size):
+            for answer in await engine.jobs.submit(jobs[start : start + size]):
                 journal.write("submit_answered", job=answer.id, answer=answer.answer, id=answer.id)
         await engine.wakeup.notify(queue_topic(jobs[0].queue))
         await engine.close()
@@ -244,6 +263,9 @@ class Stage:
         else:
             told.writes, told.endings = self._kept.writes, self._kept.endings
             told.keyed, told.doubled = self._kept.keyed, self._kept.doubled
+            told.broken = self._kept.broken
+        if self.adjust is not None:
+            self.adjust(told)
         return told
 
     def verdict(self, rules: Rules = RULES) -> Verdict:
@@ -269,6 +291,7 @@ class Stage:
             longest_overlap=max((one.seconds for one in overlaps), default=0.0),
             rescues=rescue_times(self.driver.journal_path, told.writes),
         )
+        verdict.found["store"] = checker.sound_store(told)
         verdict.found["orphans"] = []
         for one in self.driver.left:
             verdict.blame("orphans", f"nobody has ended the process {one}")

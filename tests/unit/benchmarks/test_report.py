@@ -36,6 +36,10 @@ RESULTS = {
     },
     "pinned": {"p99_ratio": 1.2},
     "floor": {"share": 0.7},
+    "slow": {"share": 0.0},
+    "idle": {"core_share": 0.05},
+    "leases": {"core_share": 0.05},
+    "shards": {"ratios": [1.0, 1.1, 1.2]},
 }
 
 
@@ -104,6 +108,25 @@ def test_the_latency_may_take_what_the_disk_takes():
 
 def test_what_has_no_budget_has_no_mark():
     assert marks()["a waiting job takes"] == ""
+    assert marks()["latency, idle worker, p50"] == ""
+
+
+def test_redis_promises_more():
+    found = report.document("redis", quick=True, results=RESULTS, cores=2)
+    wanted = {line.what: line.wanted for line in report.lines(found) if line.wanted}
+
+    assert wanted["latency, idle worker, p50"] == "≤ 1.5 ms"
+    assert wanted["  p99"] == "≤ 3 ms"
+    assert wanted["  first late by"] == "≤ 50 ms"
+    assert wanted["a waiting job takes"] == "≤ 600 bytes"
+    assert wanted["  CPU per job, all processes"] == "≤ 90 µs (aim 60)"
+    assert wanted["drain with 10,000 tenants / 1 (quick)"] == "≤ 1.5"
+
+
+def test_a_part_that_makes_no_sense_for_an_engine_is_refused(capsys):
+    assert main(["--engine", "sqlite", "--only", "drain,slow"]) == 2
+    assert "not for sqlite: slow" in capsys.readouterr().err
+    assert main(["--engine", "redis", "--only", "pinned"]) == 2
 
 
 def test_the_table_has_a_row_for_each_line_under_a_heading():

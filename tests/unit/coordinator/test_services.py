@@ -185,6 +185,56 @@ async def test_after_a_jump_of_the_clock_rescue_waits_one_lease(engine, clock, r
     assert engine.jobs.outcomes() == {f"{0:026d}": "abandoned"}
 
 
+async def test_after_a_jump_of_the_stores_own_clock_rescue_waits_one_lease(
+    engine, clock, rescuer, told
+):
+    await rescuer.step()
+    clock.seconds += 0.5
+    engine.jobs.expired = [Expired(make_claim(1), 60_000)]
+
+    assert await rescuer.step() == 0.5
+    assert engine.jobs.settled == []
+    assert told[-1][0] == events.CLOCK_JUMPED
+
+    clock.seconds += 30.1
+    await rescuer.step()
+    assert len(engine.jobs.settled) == 1
+
+
+async def test_what_was_overdue_at_the_first_look_is_rescued_at_once(engine, rescuer):
+    engine.jobs.expired = [Expired(make_claim(1), 3_600_000)]
+
+    await rescuer.step()
+
+    assert len(engine.jobs.settled) == 1
+
+
+async def test_what_cannot_be_moved_is_not_taken_for_a_jump(engine, clock, rescuer, told):
+    stuck = make_claim(1)
+    for n in range(200):
+        engine.jobs.expired = [Expired(stuck, 1000 * n)]
+        await rescuer.step()
+        clock.seconds += 1
+
+    assert events.CLOCK_JUMPED not in [name for name, _ in told]
+
+
+async def test_after_a_store_that_stood_still_rescue_waits_one_lease(engine, clock, rescuer, told):
+    answer = engine.jobs.rescue
+
+    async def slow(limit: int):
+        clock.seconds += 40
+        return await answer(limit)
+
+    engine.jobs.expired = expired(1)
+    engine.jobs.rescue = slow
+    await rescuer.step()
+    engine.jobs.rescue = answer
+
+    assert engine.jobs.settled == []
+    assert told[-1][0] == events.CLOCK_JUMPED
+
+
 async def test_a_clock_set_back_does_not_stop_rescue(engine, clock, rescuer):
     await rescuer.step()
     engine.jobs.expired = expired(1)

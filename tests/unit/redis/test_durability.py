@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ import redis
 
 from lamplighter.engines.redis.engine import RedisEngine
 from lamplighter.model.errors import StoreBusy, StoreError, StoreUnreachable
+from lamplighter.model.job import Delivery
 from lamplighter.port.checkup import Grade
-from lamplighter.port.conformance.builders import claim, completed, new_job, submit
+from lamplighter.port.conformance.builders import claim, completed, new_job, request, submit
 from lamplighter.port.values import SettleAnswer, SubmitAnswer
 from tests.servers.valkey import Server, any_program, start
 
@@ -255,6 +257,33 @@ async def test_a_settle_that_no_replica_confirms_is_in_doubt_and_the_job_does_no
     (settled,) = await replicated.jobs.settle([completed(held)])
     assert settled.answer is SettleAnswer.ALREADY
     assert await claim(replicated) == []
+
+
+async def test_a_claim_at_most_once_that_no_replica_confirms_is_in_doubt_and_can_be_repeated(
+    replicated: RedisEngine, replica: Server
+):
+    await submit(replicated, replace(new_job(), delivery=Delivery.AT_MOST_ONCE))
+    asked = request()
+    replica.freeze()
+    try:
+        with pytest.raises(StoreBusy, match="may not be replicated"):
+            await replicated.jobs.claim(asked)
+    finally:
+        replica.thaw()
+
+    assert len((await replicated.jobs.claim(asked)).claims) == 1
+    assert await claim(replicated) == []
+
+
+async def test_a_claim_of_a_job_that_may_run_again_does_not_wait_for_replicas(
+    replicated: RedisEngine, replica: Server
+):
+    await submit(replicated, new_job())
+    replica.freeze()
+    try:
+        assert len(await claim(replicated)) == 1
+    finally:
+        replica.thaw()
 
 
 async def test_calls_that_wait_together_wait_once(replicated: RedisEngine, replica: Server):

@@ -17,6 +17,8 @@ SHARE = 0.8
 """Of its memory that a server may use for new jobs."""
 SECONDS = 1.0
 """How long a look at the memory holds."""
+UNLIMITED_SECONDS = 10.0
+"""The same where the server may use as much as it likes: somebody may set a limit."""
 ASK = pack(("INFO", "memory"))
 
 
@@ -40,7 +42,7 @@ class Admission:
     def due(self) -> bool:
         """Tell whether it is time for a look; whoever is told so has to take it."""
         now = runtime.monotonic()
-        if now - self._looked < SECONDS:
+        if now - self._looked < (SECONDS if self._memory.limit else UNLIMITED_SECONDS):
             return False
         self._looked = now
         return True

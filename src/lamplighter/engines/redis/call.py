@@ -22,6 +22,11 @@ class Call(Protocol):
         """How many shards the store has; they are numbered from 0."""
         ...
 
+    @property
+    def replicated(self) -> bool:
+        """Whether replicas are to have what a script has written before it is answered."""
+        ...
+
     async def run(
         self,
         script: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from lamplighter import runtime
@@ -80,6 +81,13 @@ class Ear:
         finally:
             del self._waiting[future]
         return True
+
+    def saw(self, topics: Sequence[str], numbers: Sequence[bytes]) -> None:
+        """Note news that need not be told: what they were about is taken, or somebody else's."""
+        for topic, number in zip(topics, numbers, strict=True):
+            before = self._seen.get(topic, _NEVER)
+            if before in ("", _NEVER) or (number and int(number) > int(before)):
+                self._seen[topic] = number.decode()
 
     async def close(self, *, wait: bool = True) -> None:
         """Stop listening."""

@@ -29,7 +29,7 @@ from lamplighter.engines.redis.verbs.submit import submit
 from lamplighter.engines.redis.verbs.unhold import unhold
 from lamplighter.engines.redis.wakeup import RedisWakeup
 from lamplighter.model.errors import InvalidOption
-from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
+from lamplighter.model.job import Attempt, Claim, Delivery, JobRecord, NewJob
 from lamplighter.model.lifecycle import Settlement
 from lamplighter.port.checkup import Checkup
 from lamplighter.port.guards import Closed, bounded, check_note
@@ -66,6 +66,8 @@ from lamplighter.port.values import (
 __all__ = ["CAPABILITIES", "RedisEngine"]
 
 T = TypeVar("T")
+
+_ONCE = Delivery.AT_MOST_ONCE
 
 
 class RedisEngine:
@@ -154,7 +156,11 @@ class RedisJobs:
             raise inputs.refusal(error) from error
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        return await claim(self._call, request)
+        answer = await claim(self._call, request, self._wakeup)
+        if self._call.replicated and any(one.job.delivery is _ONCE for one in answer.claims):
+            # A failover that forgot the claim would hand out the job again.
+            await self._call.run("confirm", ())
+        return answer
 
     async def renew(self, leases: Sequence[Renewal], lease_ms: int) -> list[Renewed]:
         return await renew(self._call, _bounded(leases), lease_ms) if leases else []

@@ -14,9 +14,10 @@ CAPABILITIES = Capabilities(
     many_machines=True,
     push_wakeup=True,
     durable_submit=False,
-    loss_window="none when the server is killed; the last second or two when its machine fails; "
+    loss_window="what was written in the last second or two, when the server's machine fails, or "
+    "when the server is killed while its disk is slow; "
     f"{_FAILOVER} (durability=everysec)",
-    max_batch=500,
+    max_batch=100,
 )
 """Of an address that declares nothing."""
 
@@ -29,9 +30,9 @@ DECLARED = {
     Durability.EVERYSEC: CAPABILITIES,
     Durability.REPLICATED: replace(
         CAPABILITIES,
-        loss_window="none when the server is killed, nor after a failover to a replica that has "
-        "confirmed; the last second or two when the server's machine fails and it goes on from its "
-        "own disk (durability=replicated)",
+        loss_window="none after a failover to a replica that has confirmed; what was written in "
+        "the last second or two, when the server or its machine fails and goes on from its own "
+        "disk (durability=replicated)",
     ),
     Durability.NONE: replace(
         CAPABILITIES,

@@ -31,7 +31,7 @@ _LONGEST_PAUSE = 1.0
 _CLOSE_SECONDS = 5.0
 _SILENCE_SECONDS = 10.0
 _NEW = "submit"
-_LASTING = frozenset({"submit", "settle"})
+_LASTING = frozenset({"submit", "settle", "confirm"})
 """What replicas must have, if the address asks for that, before it is answered."""
 
 
@@ -50,9 +50,8 @@ class Transport:
         self._clock_ms = clock_ms
         self._prefixes = [shard_prefix(address.prefix, 0).encode()]
         self._lines: dict[asyncio.AbstractEventLoop, tuple[_Line, _Line]] = {}
-        self._lasting = (
-            _LASTING if address.durability is Durability.REPLICATED else frozenset[str]()
-        )
+        self.replicated = address.durability is Durability.REPLICATED
+        self._lasting = _LASTING if self.replicated else frozenset[str]()
         self._admission: Admission | None = None
         self._closed = False
         self._forked = False
@@ -64,8 +63,8 @@ class Transport:
         self._prefixes = [shard_prefix(self._address.prefix, n).encode() for n in range(shards)]
 
     def watch(self, memory: Memory) -> None:
-        """Say what the server's memory is: where it has a limit, it is looked at from now on."""
-        self._admission = Admission(self._address.shown, memory) if memory.limit else None
+        """Say what the server's memory is; it is looked at from now on."""
+        self._admission = Admission(self._address.shown, memory)
 
     async def run(
         self,

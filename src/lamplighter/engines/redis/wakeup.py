@@ -16,6 +16,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
+from functools import lru_cache
 from hashlib import blake2b
 
 from lamplighter import runtime
@@ -26,6 +27,7 @@ from lamplighter.engines.redis.transport import Transport
 from lamplighter.model.errors import StoreClosed, StoreError
 from lamplighter.model.job import NewJob
 from lamplighter.port.store import queue_topic
+from lamplighter.port.values import ClaimRequest
 
 _QUIET_SECONDS = 0.002
 _SEND_SECONDS = 2.0
@@ -68,6 +70,15 @@ class RedisWakeup:
         say = self._voice().say
         asyncio.get_running_loop().call_soon(say, hash_of(topic), {job.type: 1})
         return ()
+
+    def topics(self, request: ClaimRequest) -> list[str]:
+        """Give the topics, in their short form, that who claims so will wait for."""
+        alone = "" not in request.requirements
+        return [hash_of(queue_topic(queue, suspect=alone)) for queue, _ in request.queues]
+
+    def saw(self, topics: Sequence[str], numbers: Sequence[bytes]) -> None:
+        """Note that a claim has found nothing behind the news so far: they wake nobody here."""
+        self._ear().saw(topics, numbers)
 
     async def wait(
         self, topics: Sequence[str], timeout: float, *, types: Collection[str] | None = None
@@ -167,6 +178,7 @@ def _forget_closed(
         del ends[loop]
 
 
+@lru_cache(maxsize=1024)
 def hash_of(topic: str) -> str:
     """Give the short form of a topic that is sent."""
     return blake2b(topic.encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -2,9 +2,10 @@
 -- KEYS  1 shard
 -- ARGV  1 clock  2 nonce  3 worker  4 how many jobs at most  5 lease in ms  6 bytes of arguments
 --       7, 8, 9 how many queues, types and requirements  10… per queue name and quota; types;
---       requirements
+--       requirements; topics that will be waited for if there is nothing
 -- RETURNS  'repeated' if the nonce was used before; otherwise 'claimed', ms until something asked
---          for is due or '', ms that may pass without a look, then per queue that gave something:
+--          for is due or '', ms that may pass without a look, numbers of the last news of the
+--          topics, if there was nothing; then per queue that gave something:
 --          how many hand-outs it had before, the lanes, the lane of each job as <I2 or '' for the
 --          first, and in the order of their hand-outs id and value of each job
 -- TOUCHES  job (reads), run, lease:<ms>, spans, requests, claimed, progress, handed, bands,
@@ -25,6 +26,7 @@ local requirement_count = tonumber(ARGV[9])
 local FIRST_QUEUE = 10
 local FIRST_TYPE = FIRST_QUEUE + 2 * queue_count
 local FIRST_REQUIREMENT = FIRST_TYPE + type_count
+local FIRST_TOPIC = FIRST_REQUIREMENT + requirement_count
 local HOUR_MS, WAKE_LIMIT, MAX_WAIT_MS, STARVED_EVERY = 3600000, 64, 60000, 10
 local ALIVE_MS, LOOKS_PER_SECOND = 60000, 200
 
@@ -358,6 +360,15 @@ local function rest()
   return math.floor(alive * 1000 / LOOKS_PER_SECOND)
 end
 
+-- The numbers of the last news, '' where there was none: what follows is news to who waits now.
+local function numbers()
+  local found = {}
+  for place = FIRST_TOPIC, #ARGV do
+    found[#found + 1] = redis.call('GET', P .. 'news:' .. ARGV[place]) or ''
+  end
+  return found
+end
+
 -- ── the claim ────────────────────────────────────────────────────────────────────────────────
 
 if redis.call('ZSCORE', P .. 'requests', nonce)
@@ -386,7 +397,7 @@ for pass = 1, 2 do
     end
   end
 end
-local answer, count = { 'claimed', '', 0 }, 0
+local answer, count = { 'claimed', '', 0, {} }, 0
 for _, queue in ipairs(queues) do
   for _, line in ipairs(queue.lines or {}) do
     write_line(queue, line)
@@ -401,6 +412,6 @@ if count > 0 then
 end
 answer[2] = poll_after(queues)
 if count == 0 then
-  answer[3] = rest()
+  answer[3], answer[4] = rest(), numbers()
 end
 return answer

@@ -4,7 +4,7 @@
 -- RETURNS  sequence number of the last job that was looked at, 1 when there may be more behind it,
 --          how many were looked at, then per job found: id, sequence number, created
 -- TOUCHES  nothing; reads seq, oldest_page, page:<n>, job, run, hold, cancel, lane.
---          Bound: 500 jobs, in at most 500 pages.
+--          Bound: 100 jobs, in at most 100 pages.
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua
@@ -14,7 +14,7 @@
 
 local P, now = KEYS[1], now_ms(ARGV[1])
 local before, wanted, filter = tonumber(ARGV[2]), tonumber(ARGV[3]), read_filter(ARGV[4])
-local JOBS, PAGES, PAGE = 500, 500, 256
+local JOBS, PAGES, PAGE = 100, 100, 256
 
 local last = tonumber(redis.call('GET', P .. 'seq') or '0')
 local oldest = tonumber(redis.call('GET', P .. 'oldest_page') or '0')

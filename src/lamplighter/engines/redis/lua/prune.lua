@@ -20,7 +20,7 @@
 local P, now = KEYS[1], now_ms(ARGV[1])
 local finished_ms, kept, surplus = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local dead_ms, key_ms, floor_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local limit = math.min(tonumber(ARGV[8]), 500)
+local limit = math.min(tonumber(ARGV[8]), 100)
 local FINISHED = { 'succeeded', 'cancelled', 'expired' }
 local PIECES = 1000
 local LOOKS = 500

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count, repeat
 from struct import Struct
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from lamplighter.engines.redis import records
@@ -27,14 +27,29 @@ _open: WeakKeyDictionary[Call, dict[str, None]] = WeakKeyDictionary()
 to us; the oldest first."""
 
 
-async def claim(call: Call, request: ClaimRequest) -> Claimed:
-    """Ask for jobs."""
+class Hearer(Protocol):
+    """Waits for news after a claim that found nothing."""
+
+    def topics(self, request: ClaimRequest) -> Sequence[str]:
+        """Give the topics, in their short form, that who asks so will wait for."""
+        ...
+
+    def saw(self, topics: Sequence[str], numbers: Sequence[bytes]) -> None:
+        """Note which news of these topics a claim has taken into account."""
+        ...
+
+
+async def claim(call: Call, request: ClaimRequest, hearer: Hearer | None = None) -> Claimed:
+    """Ask for jobs. One shard also tells the hearer what is not news any more."""
     if call.shards > 1:
         return await _claim_from_several(call, request)
-    said = await call.run("claim", _arguments(request, request.limit))
+    topics = () if hearer is None else hearer.topics(request)
+    said = await call.run("claim", [*_arguments(request, request.limit), *topics])
     if said[0] == _REPEATED:
         return await _repeated(call, request)
-    return Claimed(_read(said[3:], request), _poll(said), said[2])
+    if hearer is not None and said[3]:
+        hearer.saw(topics, said[3])
+    return Claimed(_read(said[4:], request), _poll(said), said[2])
 
 
 async def _claim_from_several(call: Call, request: ClaimRequest) -> Claimed:
@@ -77,7 +92,7 @@ async def _go_round(call: Call, request: ClaimRequest) -> tuple[Claimed | None, 
             said = await call.run("claim", _arguments(left, left.limit), shard=shard)
             if said[0] == _REPEATED:
                 return None, True
-            taken = _read(said[3:], request)
+            taken = _read(said[4:], request)
             idle = max(idle, said[2])
             claims += taken
             left = _left(left, taken)
