@@ -143,7 +143,9 @@ def section(run: Run, told: Sequence[Must]) -> str:
     promised += [[what, *(one.promises[what] for one in facts)] for what in PROMISES]
     where = f"{time.strftime('%Y-%m-%d')}, {machine()}, Python {platform.python_version()}"
     drained = [one for one in run.found if one.drains]
-    jobs = " · ".join(f"{one.facts.name} {one.drains[0].jobs:,}" for one in drained)
+    jobs = " · ".join(
+        f"{one.facts.name} {one.drains[0].jobs:,} ({len(one.drains)} times)" for one in drained
+    )
     missing = [f"{one.facts.name}, {failure}" for one in run.found for failure in one.failures]
     return "\n".join(
         [

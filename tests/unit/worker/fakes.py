@@ -76,6 +76,8 @@ class FakeJobs:
         self.renewals: list = []
         self.recorded: list = []
         self.claims: list[Claim] = []
+        self.poll_after_ms: int | None = None
+        self.idle_ms = 0
         self.held: dict[str, bool] = {}
         self.cancelled: set[str] = set()
         self.failures: list[Exception] = []
@@ -93,7 +95,7 @@ class FakeJobs:
         self.requests.append(request)
         await self._pass()
         taken, self.claims = self.claims[: request.limit], self.claims[request.limit :]
-        return Claimed(taken, None)
+        return Claimed(taken, self.poll_after_ms, self.idle_ms)
 
     async def claims_of(self, worker: str) -> list[Claim]:
         await self._pass()
@@ -134,11 +136,13 @@ class FakeJobs:
 class FakeWakeup:
     def __init__(self) -> None:
         self.notified: list[str] = []
+        self.waits: list[tuple[list[str], float, tuple[str, ...]]] = []
 
-    async def notify(self, topic: str) -> None:
+    async def notify(self, topic: str, *, jobs=None) -> None:
         self.notified.append(topic)
 
-    async def wait(self, topics, timeout: float) -> bool:
+    async def wait(self, topics, timeout: float, *, types=None) -> bool:
+        self.waits.append((list(topics), timeout, types))
         await asyncio.sleep(min(timeout, 0.01))
         return False
 

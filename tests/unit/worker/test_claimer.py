@@ -67,6 +67,20 @@ async def bench():
     await bench.claimer.stop()
 
 
+@pytest.mark.parametrize(
+    ("poll_after_ms", "idle_ms", "seconds"),
+    [(None, 0, 1.0), (300, 0, 0.3), (5_000, 0, 1.0), (None, 9_000, 9.0), (5_000, 9_000, 5.0)],
+)
+async def test_without_work_it_waits_for_what_it_can_run_as_long_as_the_store_says(
+    bench, poll_after_ms, idle_ms, seconds
+):
+    bench.jobs.poll_after_ms, bench.jobs.idle_ms = poll_after_ms, idle_ms
+
+    await bench.claimer.step()
+
+    assert bench.engine.wakeup.waits == [(["queue:default"], seconds, ("work",))]
+
+
 async def test_a_claim_asks_for_the_free_slots_and_known_types(bench):
     await bench.claimer.step()
 
