@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("core", "build", "dev", "peers")
+LOCKS = ("core", "build", "dev", "peers", "peers-arq", "peers-taskiq")
 ALLOWED_IN = {
     "pytest": ("port/conformance", "testing"),
     "pytest_asyncio": ("port/conformance", "testing"),

@@ -33,7 +33,7 @@ FACTS = Facts(
     f"poll_delay={POLL:g}, keep_result=0; no bulk call, {AT_ONCE} submissions at the same time",
     promises={
         "delivery": "at least once; a job that fails is tried again only if it asks for that",
-        "lost worker": "a mark per job that expires after its timeout, 300 s by default",
+        "lost worker": "a mark per job that expires 10 s after its timeout, 310 s by default",
         "late finish": "no fence: finishing removes by id",
         "commits": "each in memory at once, on disk within a second or two",
         "history": "none with these settings; else the result for an hour",

@@ -24,9 +24,8 @@ _ARGUMENTS: dict[str, Any] = json.loads(PAYLOAD)
 FACTS = Facts(
     name="Celery",
     version=version("celery"),
-    settings=f"redis-py {version('redis')} with hiredis, 2 workers with the pool `solo` (cheaper "
-    f"here than `prefork`), prefetch {PREFETCH}, results ignored, no gossip, mingle, heartbeat; it "
-    "has no bulk call",
+    settings=f"redis-py {version('redis')} with hiredis, 2 workers with the pool `solo`, prefetch "
+    f"{PREFETCH}, results ignored, no gossip, mingle, heartbeat; it has no bulk call",
     promises={
         "delivery": "at most once: acknowledged before the task runs, unless acks_late is set; a "
         "task that fails is tried again only if it says so",

@@ -30,7 +30,8 @@ FACTS = Facts(
         "delivery": "at least once; failures are retried with growing delays, then kept as dead "
         "messages for 7 days",
         "lost worker": "heartbeat per worker; after 60 s without one its messages go back",
-        "late finish": "no fence: an acknowledgement removes by id",
+        "late finish": "refused once the message was given back: each worker acknowledges from a "
+        "set of its own",
         "commits": "each in memory at once, on disk within a second or two",
         "history": "none",
         "fairness": "order of submission in a queue; priorities only inside a worker; no tenants",

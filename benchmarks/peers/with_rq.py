@@ -24,9 +24,8 @@ FACTS = Facts(
     settings=f"redis-py {version('redis')} with hiredis, 2 workers of the kind SimpleWorker, which "
     "starts no process for a job, result_ttl=0, enqueue_many by 1,000, with its scheduler",
     promises={
-        "delivery": "at least once; a job that fails is tried again only if it says so, else kept "
-        "for a year",
-        "lost worker": "heartbeat per job; found after a minute or two and failed, or retried if "
+        "delivery": "at most once unless a job may be retried; one that failed is kept for a year",
+        "lost worker": "heartbeat per job; looked for every 10 minutes and failed, or retried if "
         "it may be",
         "late finish": "no fence: finishing writes by id",
         "commits": "each in memory at once, on disk within a second or two",

@@ -33,8 +33,8 @@ FACTS = Facts(
     promises={
         "delivery": "at least once if a job may be retried; a job that fails is tried again only "
         "if it says so",
-        "lost worker": "a job that outlives its timeout, 10 s by default, is swept and retried if "
-        "it may be",
+        "lost worker": "a job that outlives its timeout, 10 s by default, is swept within a minute "
+        "and retried if it may be",
         "late finish": "no fence: finishing removes by id",
         "commits": "each in memory at once, on disk within a second or two",
         "history": "none with these settings; else the job with its result for 10 minutes",
