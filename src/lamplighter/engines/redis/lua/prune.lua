@@ -7,7 +7,7 @@
 -- TOUCHES  all that belongs to removed jobs, page:<n>, gone, removed, oldest_page, key:…,
 --          keys, requests, share:<band>, workers, worker:<id>, types, types_seen, and `prune`:
 --          where to go on.
---          Bound: 500 of each kind, 1,000 pieces of logs, 16 pages of ids.
+--          Bound: 100 of each kind, 1,000 pieces of logs, 16 pages of ids.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua

@@ -2,7 +2,7 @@
 -- KEYS  1 shard
 -- ARGV  1 clock, not used  2… per recording: id; its fence; its journal
 -- RETURNS  per recording 'held' or 'lost'
--- TOUCHES  run (reads), progress, log:<id>. Bound: 500 recordings.
+-- TOUCHES  run (reads), progress, log:<id>. Bound: 100 recordings.
 --@include lib/fence.lua
 --@include lib/journal.lua
 

@@ -2,7 +2,7 @@
 -- KEYS  1 shard
 -- ARGV  1 clock  2 lease in ms  3… per lease: id; its fence
 -- RETURNS  per lease 'held', 'cancelling' or 'lost'
--- TOUCHES  run, lease:<ms>, spans, cancel (reads). Bound: 500 leases.
+-- TOUCHES  run, lease:<ms>, spans, cancel (reads). Bound: 100 leases.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/record.lua

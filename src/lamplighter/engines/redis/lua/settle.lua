@@ -8,7 +8,7 @@
 -- RETURNS  per settlement 'done', 'already', 'lost' or 'renewed', a space, and the job's state if
 --          it is known
 -- TOUCHES  job, run, lease:<ms>, claimed, hold, cancel, ended:<state>, attempts:<id>, progress,
---          log:<id>, the turns of jobs that wait again. Bound: 500 settlements.
+--          log:<id>, the turns of jobs that wait again. Bound: 100 settlements.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua

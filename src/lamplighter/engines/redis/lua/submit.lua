@@ -7,7 +7,7 @@
 --       key number of its job, scope, key, body; then news to be told, as for notify, in shard 0
 -- RETURNS  per job that was not created: number, already | gone | conflict, id
 -- TOUCHES  job, seq, page:<n>, hold, key:…, keys, lanes, lane, band, band_lanes, the turns of these
---          jobs; what notify touches. Bound: 500 jobs.
+--          jobs; what notify touches. Bound: 100 jobs.
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua
