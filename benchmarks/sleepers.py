@@ -2,7 +2,9 @@
 
 Each does what an idle `lamplighter worker` with one child asks of the store, over connections of
 its own: its claims and waits, its signs of life, and the coordinator's services. It says `ready`
-when all are asleep, and answers each line of its input with how many were woken since the last.
+when all are asleep, and answers each line of its input with how many waits have ended with news
+since the last: at once, because it came between a claim and the wait, or later. Those whose time
+was over do not count.
 """
 
 from __future__ import annotations
@@ -66,9 +68,10 @@ class Sleeper:
 
     async def live(self) -> None:
         """Claim, and sleep until there is news or the time is over; see `worker.claimer`."""
+        membership = Membership(self._engine, self._settings, self)
         services = [
-            Membership(self._engine, self._settings, self),
-            *coordinator.services(self._engine, self._settings),
+            membership,
+            *coordinator.services(self._engine, self._settings, membership.workers),
         ]
         for service in services:
             service.start()

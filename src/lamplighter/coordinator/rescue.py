@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lamplighter import runtime
 from lamplighter.config import Settings
@@ -21,6 +21,10 @@ MOST = 10_000
 """As far as we look behind claims that cannot be moved."""
 LONGEST_INTERVAL = 0.5
 """With it, the first pause of one second and the write, a job waits again after lease + 2 s."""
+PER_WORKER = 0.005
+"""Seconds that each rests between two looks at the store for every worker there is."""
+LONGEST_REST = 10.0
+"""Not longer, because some workers may have no rescuer, or have just vanished."""
 
 SLACK = 0.2
 """Seconds by which clocks may differ over one interval."""
@@ -28,18 +32,34 @@ SLACK = 0.2
 _LOST = Abandoned(AbandonCause.WORKER_LOST)
 
 
+def alone() -> int:
+    """Count one worker, where nobody counts them."""
+    return 1
+
+
 class Rescuer(Service):
     """Find claims whose lease has ended and settle them as abandoned.
 
     Runs on every node. What it writes is guarded by the fence and by "still expired", so two
     rescuers, or one that acts on old news, change nothing that was renewed or settled meanwhile.
+
+    Where there are few workers, each looks at every step. Of more than some dozens each looks less
+    often, at times of its own, so that all of them together look about 200 times a second: what
+    has ended is found by one of them in no more time than before. When most of many vanish at
+    once, those that are left look as seldom until the store no longer counts the others.
     """
 
     name = "rescue"
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, workers: Callable[[], int] = alone
+    ) -> None:
         super().__init__()
         self._engine = engine
+        self._workers = workers
+        self._share = 0.5 + runtime.random()
+        """Of the usual rest: with as many different ones as there are workers, looks are spread."""
+        self._rested_from: float | None = None
         self._lease = settings.lease
         self._interval = min(LONGEST_INTERVAL, settings.lease / 4)
         self._batch = min(BATCH, engine.capabilities.max_batch)
@@ -50,12 +70,18 @@ class Rescuer(Service):
         self._seen: frozenset[str] = frozenset()
 
     async def step(self) -> float:
-        """Rescue one batch; the next follows at once while batches are full."""
+        """Rescue one batch; the next follows at once while batches are full.
+
+        A step that need not look at the store still looks at the clock.
+        """
         pause = self._pause_after_jump()
         if pause > 0:
             return min(pause, self._interval)
+        if self._may_rest():
+            return self._interval
         begun = runtime.boottime()
         expired = await self._engine.jobs.rescue(limit=self._limit)
+        self._rested_from = begun
         if self._nobody_could_renew(expired, begun):
             return self._interval
         if not expired:
@@ -69,11 +95,21 @@ class Rescuer(Service):
         full = len(expired) >= self._limit
         if any(answer.answer is SettleAnswer.DONE for answer in settled):
             self._limit = BATCH
-            return 0.0 if full else self._interval
+            if full:
+                self._rested_from = None
+                return 0.0
+            return self._interval
         if full:
             # It would only come back the same, the longest overdue first: look behind it.
             self._limit = min(2 * self._limit, MOST)
         return self._interval
+
+    def _may_rest(self) -> bool:
+        """Tell whether the looks of the others are enough for now."""
+        rest = self._share * min(self._workers() * PER_WORKER, LONGEST_REST)
+        if self._rested_from is None or rest <= self._interval:
+            return False
+        return runtime.boottime() < self._rested_from + rest
 
     def _pause_after_jump(self) -> float:
         """Seconds to wait, because the clock made leases look old that nobody could renew.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lamplighter.model.lifecycle import Settlement
     from lamplighter.port.capabilities import Capabilities
     from lamplighter.port.checkup import Checkup
+    from lamplighter.port.schedules import ScheduleStore
     from lamplighter.port.values import (
         Beat,
         Changed,
@@ -197,11 +198,17 @@ class Membership(Protocol):
     """Who is alive."""
 
     async def join(self, worker: NewWorker) -> Beat:
-        """Enter a worker and publish the types it knows. Joining twice is joining once."""
+        """Enter a worker and publish the types it knows. Joining twice is joining once.
+
+        Answers like a beat, as one who is known; itself is among the `workers`.
+        """
         ...
 
     async def beat(self, worker: str, running: int) -> Beat:
-        """Say that a worker lives; `known` is False when the store has forgotten it."""
+        """Say that a worker lives; `known` is False when the store has forgotten it.
+
+        `workers` counts all whose last sign of life is not 30 s old: those who are not dead.
+        """
         ...
 
     async def leave(self, worker: str) -> None:
@@ -250,12 +257,21 @@ class Wakeup(Protocol):
         ...
 
     async def wait(
-        self, topics: Sequence[str], timeout: float, *, types: Collection[str] | None = None
+        self,
+        topics: Sequence[str],
+        timeout: float,
+        *,
+        types: Collection[str] | None = None,
+        ahead: ClaimRequest | None = None,
     ) -> bool:
         """Wait until one of the topics may have news, or the time is over; True for news.
 
+        ``ahead`` is the claim that the caller makes next. A store that `claims_ahead` may make it
+        together with the news; the caller must then make it too, under its nonce, to get what it
+        was handed; with a limit of 0, where nothing more is wanted.
         ``types`` says which jobs the caller can run, so that it need not be woken for others.
-        News that came between two waits of this engine on the same topic is not missed.
+        News that came between two waits of this engine on the same topic is not missed, unless it
+        was about jobs and somebody else was woken for each of them.
         """
         ...
 
@@ -348,6 +364,11 @@ class Engine(Protocol):
     @property
     def jobs(self) -> JobStore:
         """What moves jobs."""
+        ...
+
+    @property
+    def schedules(self) -> ScheduleStore:
+        """What moves schedules."""
         ...
 
     @property

@@ -70,6 +70,8 @@ class Claimed:
     idle_ms: int = 0
     """So long may pass without a look by who is told of new jobs: the more there are who look, the
     less each of them has to."""
+    sent_at: float | None = None
+    """When it was sent (`runtime.boottime`), if it was sent ahead."""
 
 
 # ── renew, settle ────────────────────────────────────────────────────────────────────────────
@@ -260,11 +262,13 @@ class WorkerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """Answer to a beat."""
+    """Answer to a beat, and to joining."""
 
     known: bool
     """False: the store has forgotten this worker; it should join again."""
     settings_version: int
+    workers: int
+    """How many workers there are that are not dead."""
 
 
 # ── reads ────────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from lamplighter import runtime
 from lamplighter.config import Settings
@@ -79,13 +80,18 @@ class Claimer(Service):
         if request is None:
             await self._freed()
             return 0.0
+        answer = await self._claim(request)
+        if len(answer.claims) < request.limit and answer.poll_after_ms != 0:
+            await self._news(request, answer)
+        return 0.0
+
+    async def _claim(self, request: ClaimRequest) -> Answer:
+        """Make a claim, and hand on what it gives."""
         answer = await self._engine.jobs.claim(request)
-        sent_at, self._request = self._sent_at, None
+        sent_at, self._request = answer.sent_at or self._sent_at, None
         if answer.claims:
             self._take(request, answer, sent_at)
-        if len(answer.claims) < request.limit and answer.poll_after_ms != 0:
-            await self._news(answer)
-        return 0.0
+        return answer
 
     def room_changed(self) -> None:
         """Look again whether there is room. Called once per turn that ended something."""
@@ -171,25 +177,50 @@ class Claimer(Service):
             runs.append(Run(number, claim, job_type, timeout, sent_at))
         if runtime.boottime() - sent_at > self._settings.lease / 2:
             # The store took its time: what it gave us may be somebody else's any moment.
-            for run in runs:
-                self._on_end(run, Released())
+            refused, runs = runs, []
+        elif (types := self._types()) != request.types:
+            # Asked for before we were told to leave some of them to others.
+            refused = [run for run in runs if run.claim.job.type not in types]
+            runs = [run for run in runs if run.claim.job.type in types]
         else:
-            self._executor.offer(runs)
+            refused = []
+        for run in refused:
+            self._on_end(run, Released())
+        self._executor.offer(runs)
         if events.listened():
             events.emit(events.JOB_CLAIMED, count=len(claims), worker=self._worker)
 
     # ── sleep ────────────────────────────────────────────────────────────────────────────────
 
-    async def _news(self, answer: Answer) -> None:
+    async def _news(self, request: ClaimRequest, answer: Answer) -> None:
         if self._stopped.is_set():
             return
         timeout = max(self._settings.poll, answer.idle_ms / 1000)
         if answer.poll_after_ms is not None:
             timeout = min(timeout, answer.poll_after_ms / 1000)
         types = self._types()
-        waiting = self._engine.wakeup.wait(self._topics, timeout, types=types)
+        ahead = self._ahead(request, answer, timeout)
+        waiting = self._engine.wakeup.wait(self._topics, timeout, types=types, ahead=ahead)
         self._wait = asyncio.ensure_future(waiting)
-        # Cancelled only by `stop`.
-        await asyncio.wait({self._wait})
-        if not self._wait.cancelled():
-            self._wait.result()
+        try:
+            await self._wait
+        except asyncio.CancelledError:
+            if not self._stopped.is_set():  # then it was `stop`
+                raise
+        if ahead is not None and (self._stopped.is_set() or self._types() != types):
+            self._request = replace(ahead, limit=0)
+            await self._claim(self._request)
+
+    def _ahead(self, request: ClaimRequest, answer: Answer, timeout: float) -> ClaimRequest | None:
+        """Give the claim that follows the wait, if the store may make it with the news.
+
+        Not if it could be old by then: the lease counts from when it was sent. One that got nothing
+        has left no trace, so it may be made again.
+        """
+        if not self._engine.capabilities.claims_ahead or timeout > self._settings.lease / 4:
+            return None
+        if answer.claims or request.limit == 0 or request.types != self._types():
+            return self._next_request()
+        self._sent_at = runtime.boottime()
+        self._request = request
+        return request

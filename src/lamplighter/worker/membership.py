@@ -41,6 +41,7 @@ class Membership(Service):
         self._beat = settings.beat
         self._worker = worker
         self._joined: NewWorker | None = None
+        self._workers = 1
 
     async def step(self) -> float:
         """Join or beat. Until the first child has said what it can run there is nothing to say."""
@@ -48,8 +49,8 @@ class Membership(Service):
         if member is None:
             return WAIT_FOR_HELLO
         if self._joined != member or not await self._is_known():
-            await self._engine.membership.join(member)
-            self._joined = member
+            joined = await self._engine.membership.join(member)
+            self._joined, self._workers = member, joined.workers
         if not self._worker.serving:
             self._worker.serving = True
             events.emit(events.WORKER_STARTED, worker=member.id, queues=member.queues)
@@ -57,7 +58,12 @@ class Membership(Service):
 
     async def _is_known(self) -> bool:
         beat = await self._engine.membership.beat(self._worker.id, self._worker.running())
+        self._workers = beat.workers
         return beat.known
+
+    def workers(self) -> int:
+        """Count the workers there are, as the store has told with the last sign of life."""
+        return self._workers
 
     async def stop(self) -> None:
         """Take the worker out."""

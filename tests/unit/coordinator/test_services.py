@@ -126,6 +126,105 @@ async def test_a_short_lease_is_looked_at_more_often(engine, clock):
     assert await Rescuer(engine, Settings(lease=1.0)).step() == 0.25
 
 
+@pytest.fixture
+def looks(engine, clock, monkeypatch):
+    """Give at which steps, half a second from each other, a rescuer asks the store."""
+
+    async def found(workers, *, steps: int, chance: float) -> list[int]:
+        monkeypatch.setattr(clock, "random", lambda: chance)
+        rescuer = Rescuer(engine, SETTINGS, workers)
+        asked: list[int] = []
+        rescue, begun = engine.jobs.rescue, clock.seconds
+
+        async def noted(limit: int):
+            asked.append(round((clock.seconds - begun) / 0.5))
+            return await rescue(limit)
+
+        engine.jobs.rescue = noted
+        for _ in range(steps):
+            assert await rescuer.step() == 0.5
+            clock.seconds += 0.5
+        return asked
+
+    return found
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.999])
+async def test_of_few_workers_each_looks_at_every_step(looks, chance):
+    assert await looks(lambda: 60, steps=6, chance=chance) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("chance", "found"), [(0.0, [0, 5, 10, 15, 20]), (0.5, [0, 10, 20]), (0.99, [0, 15])]
+)
+async def test_of_many_workers_each_looks_less_often_at_times_of_its_own(looks, chance, found):
+    assert await looks(lambda: 1_000, steps=25, chance=chance) == found
+
+
+async def test_however_many_workers_there_are_each_looks_within_fifteen_seconds(looks):
+    assert await looks(lambda: 1_000_000, steps=31, chance=0.999) == [0, 30]
+
+
+async def test_who_is_told_that_others_are_gone_looks_at_once(looks):
+    workers = iter([2_000, 2_000, 2_000, 1, 1])
+
+    assert await looks(lambda: next(workers), steps=5, chance=0.5) == [0, 3, 4]
+
+
+async def test_among_many_workers_a_full_batch_is_followed_by_the_next_at_once(engine, clock):
+    rescuer = Rescuer(engine, SETTINGS, lambda: 2_000)
+    engine.jobs.expired = expired(BATCH)
+
+    assert await rescuer.step() == 0.0
+    assert await rescuer.step() == 0.0
+    assert len(engine.jobs.settled) == 2
+
+
+async def test_among_many_workers_a_look_that_failed_is_repeated(engine, clock):
+    rescuer = Rescuer(engine, SETTINGS, lambda: 2_000)
+    engine.jobs.failures = [StoreBusy("busy", hint="")]
+    engine.jobs.expired = expired(1)
+    with pytest.raises(StoreBusy):
+        await rescuer.step()
+
+    await rescuer.step()
+
+    assert len(engine.jobs.settled) == 1
+
+
+async def test_among_many_workers_a_jump_is_noticed_at_a_step_without_a_look(engine, clock, told):
+    rescuer = Rescuer(engine, SETTINGS, lambda: 1_000)
+    await rescuer.step()
+    clock.seconds += 0.5
+    await rescuer.step()
+    assert told == []
+    engine.jobs.expired = expired(1)
+    clock.seconds += 31
+
+    for _ in range(59):
+        await rescuer.step()
+        clock.seconds += 0.5
+    assert [name for name, _ in told] == [events.CLOCK_JUMPED]
+    assert engine.jobs.settled == []
+    clock.seconds += 0.6
+    await rescuer.step()
+    assert len(engine.jobs.settled) == 1
+
+
+async def test_among_many_workers_what_ended_since_the_last_look_is_not_taken_for_a_jump(
+    engine, clock, told
+):
+    rescuer = Rescuer(engine, Settings(lease=2.0), lambda: 2_000)
+    await rescuer.step()
+    # It ended right after the first look, and the next is five seconds later.
+    for step in range(1, 11):
+        clock.seconds += 0.5
+        engine.jobs.expired = [Expired(make_claim(1), 500 * step)]
+        await rescuer.step()
+
+    assert told == [(events.JOB_RESCUED, {"count": 1})]
+
+
 async def test_a_job_out_of_budget_is_dead_and_waiters_are_told(engine, rescuer):
     engine.jobs.expired = expired(1, losses=9)
 

@@ -74,6 +74,95 @@ async def test_one_job_wakes_one_of_many(url: str, admin: redis.Redis, opened: M
     assert all(await asyncio.gather(*others))
 
 
+async def test_a_job_that_somebody_was_told_of_is_no_news_to_those_who_wait_later(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    speaker, asleep, late = [await opened(url) for _ in range(3)]
+    await late.wakeup.wait(["a"], SOON, types=("t",))
+    waiting = asyncio.create_task(asleep.wakeup.wait(["a"], LONG, types=("t",)))
+    await waits(admin, url, "a", until, 2)
+
+    await speaker.wakeup.notify("a", jobs={"t": 1})
+
+    assert await waiting
+    assert not await late.wakeup.wait(["a"], 0.1, types=("t",))
+    assert not await asleep.wakeup.wait(["a"], 0.1, types=("t",))
+
+
+@pytest.mark.parametrize("jobs", [{"t": 2}, {"t": 1, "u": 1}])
+async def test_a_job_that_nobody_was_told_of_is_news_to_those_who_wait_later(
+    url: str, admin: redis.Redis, opened: MakeEngine, until, jobs: dict[str, int]
+):
+    speaker, asleep, late = [await opened(url) for _ in range(3)]
+    await late.wakeup.wait(["a"], 0)
+    waiting = asyncio.create_task(asleep.wakeup.wait(["a"], LONG, types=("t",)))
+    await waits(admin, url, "a", until, 2)
+    await asyncio.sleep(SOON)  # Now the store knows that the other has ceased to wait.
+
+    await speaker.wakeup.notify("a", jobs=jobs)
+
+    assert await waiting
+    assert await late.wakeup.wait(["a"], LONG)
+    assert not await late.wakeup.wait(["a"], SOON)
+
+
+async def test_of_more_jobs_than_are_told_of_at_once_those_hear_who_wait_later(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    speaker, late = await opened(url), await opened(url)
+    await late.wakeup.wait(["a"], 0)
+    (profile,) = admin.smembers(f"{prefix(url)}profiles:{hash_of('a')}")
+    waiters = f"{prefix(url)}waiters:{profile.decode()}"
+    admin.zadd(waiters, {f"somebody {n}": 4e12 for n in range(70)})
+
+    await speaker.wakeup.notify("a", jobs={"t": 500})
+    await until(lambda: admin.zcard(waiters) == 6)
+
+    assert await late.wakeup.wait(["a"], LONG)
+
+
+async def test_a_word_that_comes_when_nobody_waits_is_kept_for_the_next_wait(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    speaker, hearer = await opened(url), await opened(url)
+    assert not await hearer.wakeup.wait(["a"], SOON, types=("t",))
+    (profile,) = admin.smembers(f"{prefix(url)}profiles:{hash_of('a')}")
+    waiters = f"{prefix(url)}waiters:{profile.decode()}"
+    (name,) = admin.zrange(waiters, 0, -1)
+    # As if its wait were only just over.
+    admin.zadd(waiters, {name: 4e12})
+
+    await speaker.wakeup.notify("a", jobs={"t": 1})
+    await until(lambda: admin.zcard(waiters) == 0)
+    await until(lambda: not admin.exists(f"{prefix(url)}wake:{name.decode()}"))
+
+    assert await hearer.wakeup.wait(["a"], LONG, types=("t",))
+    assert not await hearer.wakeup.wait(["a"], SOON, types=("t",))
+
+
+async def test_a_server_that_counts_from_an_earlier_number_is_heard_once_it_is_connected_again(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    speaker, hearer = await opened(url), await opened(url)
+    await hearer.wakeup.wait(["a"], SOON)
+    await speaker.wakeup.notify("a")
+    assert await hearer.wakeup.wait(["a"], LONG)
+    admin.set(f"{prefix(url)}told", 10)
+    admin.delete(f"{prefix(url)}news:{hash_of('a')}")
+    (ear,) = [one for one in admin.client_list() if one["cmd"] == "blpop"]
+    waiting = asyncio.create_task(hearer.wakeup.wait(["a"], LONG))
+    await waits(admin, url, "a", until)
+
+    admin.client_kill_filter(ear["id"])
+    assert await waiting
+    waiting = asyncio.create_task(hearer.wakeup.wait(["a"], LONG))
+    await waits(admin, url, "a", until)
+    await speaker.wakeup.notify("a")
+
+    assert await waiting
+    assert not await hearer.wakeup.wait(["a"], SOON)
+
+
 async def test_a_job_wakes_who_can_run_it(url: str, admin: redis.Redis, opened: MakeEngine, until):
     speaker, able, unable, other = [await opened(url) for _ in range(4)]
     wakes = asyncio.create_task(able.wakeup.wait(["a", "b"], LONG, types=("mail", "bill")))

@@ -78,6 +78,7 @@ class FakeJobs:
         self.claims: list[Claim] = []
         self.poll_after_ms: int | None = None
         self.idle_ms = 0
+        self.sent_at: float | None = None
         self.held: dict[str, bool] = {}
         self.cancelled: set[str] = set()
         self.failures: list[Exception] = []
@@ -95,7 +96,7 @@ class FakeJobs:
         self.requests.append(request)
         await self._pass()
         taken, self.claims = self.claims[: request.limit], self.claims[request.limit :]
-        return Claimed(taken, self.poll_after_ms, self.idle_ms)
+        return Claimed(taken, self.poll_after_ms, self.idle_ms, self.sent_at)
 
     async def claims_of(self, worker: str) -> list[Claim]:
         await self._pass()
@@ -137,19 +138,25 @@ class FakeWakeup:
     def __init__(self) -> None:
         self.notified: list[str] = []
         self.waits: list[tuple[list[str], float, tuple[str, ...]]] = []
+        self.ahead: list = []
+        self.meanwhile: Callable[[], None] = lambda: None
 
     async def notify(self, topic: str, *, jobs=None) -> None:
         self.notified.append(topic)
 
-    async def wait(self, topics, timeout: float, *, types=None) -> bool:
+    async def wait(self, topics, timeout: float, *, types=None, ahead=None) -> bool:
         self.waits.append((list(topics), timeout, types))
+        self.ahead.append(ahead)
+        self.meanwhile()
         await asyncio.sleep(min(timeout, 0.01))
         return False
 
 
 def make_engine() -> SimpleNamespace:
     return SimpleNamespace(
-        jobs=FakeJobs(), wakeup=FakeWakeup(), capabilities=SimpleNamespace(max_batch=500)
+        jobs=FakeJobs(),
+        wakeup=FakeWakeup(),
+        capabilities=SimpleNamespace(max_batch=500, claims_ahead=False),
     )
 
 

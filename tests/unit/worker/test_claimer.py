@@ -41,7 +41,7 @@ class Bench:
             given,
             worker="w/c0",
             registry=registry_of(work),
-            types=lambda: ("work",),
+            types=lambda: self.types,
             requirements=("",),
             queues=queues or QueueStride(("default",)),
             executor=self.executor,
@@ -52,6 +52,7 @@ class Bench:
             is_kept=lambda: self.kept,
         )
         self.kept = True
+        self.types = ("work",)
 
     def _on_room(self) -> None:
         self.claimer.room_changed()
@@ -172,3 +173,76 @@ async def test_weights_share_the_room_between_queues():
 
     assert dict(bench.jobs.requests[0].queues) == {"a": 3, "b": 1}
     await bench.claimer.stop()
+
+
+# ── claims sent ahead ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def ahead(bench):
+    bench.engine.capabilities.claims_ahead = True
+    return bench.engine.wakeup.ahead
+
+
+async def test_a_store_that_cannot_is_sent_nothing_ahead(bench):
+    await bench.claimer.step()
+    assert bench.engine.wakeup.ahead == [None]
+
+
+async def test_the_claim_after_a_wait_is_the_one_that_was_sent_ahead(bench, ahead):
+    await bench.claimer.step()
+    await bench.claimer.step()
+    first, second = bench.jobs.requests
+    assert ahead[0] == second
+    assert first == second, "what got nothing may be made again"
+
+
+async def test_after_a_claim_that_got_something_another_is_sent_ahead(bench, ahead):
+    bench.jobs.claims = [make_claim(0)]
+    await bench.claimer.step()
+    (request,) = bench.jobs.requests
+    assert ahead[0] is not None
+    assert ahead[0].nonce != request.nonce
+
+
+async def test_nothing_is_sent_ahead_that_could_be_old_when_it_is_made(ahead):
+    short = Bench(lease=3.0)
+    short.engine.capabilities.claims_ahead = True
+    await short.claimer.step()
+    assert short.engine.wakeup.ahead == [None]
+
+
+async def test_a_claim_sent_ahead_is_withdrawn_when_it_stops(bench, ahead):
+    bench.engine.wakeup.meanwhile = bench.claimer._stopped.set
+    await bench.claimer.step()
+    assert [request.limit for request in bench.jobs.requests] == [3, 0]
+    assert bench.jobs.requests[1].nonce == ahead[0].nonce
+
+
+async def test_a_claim_sent_ahead_is_withdrawn_when_other_types_are_to_be_run(bench, ahead):
+    def isolated() -> None:
+        bench.types = ("other",)
+
+    bench.engine.wakeup.meanwhile = isolated
+    await bench.claimer.step()
+    assert [request.limit for request in bench.jobs.requests] == [3, 0]
+    await bench.claimer.step()
+    assert bench.jobs.requests[2].types == ("other",)
+
+
+async def test_what_it_took_of_types_that_are_others_by_now_is_given_back(bench):
+    bench.jobs.claims = [make_claim(0)]
+    bench.jobs.gate = asyncio.Event()
+    step = asyncio.ensure_future(bench.claimer.step())
+    await asyncio.sleep(0)
+    bench.types = ("other",)
+    bench.jobs.gate.set()
+    await step
+    assert bench.ended == [(0, Released())]
+
+
+async def test_the_lease_counts_from_when_the_claim_was_sent_ahead(bench):
+    bench.jobs.claims = [make_claim(0)]
+    bench.jobs.sent_at = runtime.boottime() - 16.0
+    await bench.claimer.step()
+    assert bench.ended == [(0, Released())], "half of its lease is over"

@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Any
 
 from lamplighter import runtime
 from lamplighter.engines.redis.address import Address
+from lamplighter.engines.redis.ahead import Ahead
 from lamplighter.engines.redis.call import Call
 from lamplighter.engines.redis.connection import Connection, connect
 from lamplighter.engines.redis.faults import Lost
 from lamplighter.engines.redis.keys import shard_prefix
-from lamplighter.engines.redis.wire import ProtocolError, ReplyError
+from lamplighter.engines.redis.wire import ProtocolError, ReplyError, pack
 from lamplighter.model.errors import LamplighterError, StoreError
 from lamplighter.port import forks
 
@@ -47,22 +49,33 @@ class Ear:
         self._list = f"{shard_prefix(address.prefix, 0)}wake:{self._name}"
         self._seen: dict[str, str] = {}
         """The number of the last news of each topic that somebody here was told."""
+        self._unheard: dict[str, str] = {}
+        """Words that came when nobody waited for them, and their numbers."""
         self._waiting: dict[asyncio.Future[None], frozenset[str]] = {}
         self._profiles: dict[tuple[frozenset[str], Types], _Profile] = {}
+        self._ahead: Ahead | None = None
+        """The claim that waits at the server, or goes there with the next call that waits."""
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._forked = False
         forks.watch(self)
 
-    async def hear(self, topics: frozenset[str], types: Types, seconds: float) -> bool:
+    async def hear(
+        self, topics: frozenset[str], types: Types, seconds: float, ahead: Ahead | None = None
+    ) -> bool:
         """Wait until one of these topics has news, or the time is over.
 
-        News of jobs is for those who can run them, by ``types``; None is all.
+        News of jobs is for those who can run them, by ``types``; None is all. A claim sent
+        ``ahead`` is made with the news; see `answer`.
         """
         if self._forked:
             raise forks.refusal(self._address.shown)
+        if self._was_told(topics):
+            return True
         future = asyncio.get_running_loop().create_future()
+        if ahead is not None and self._send_ahead(ahead, future):
+            return True
         self._waiting[future] = topics
         self._wanted.set()
         if self._task is None:
@@ -85,9 +98,44 @@ class Ear:
     def saw(self, topics: Sequence[str], numbers: Sequence[bytes]) -> None:
         """Note news that need not be told: what they were about is taken, or somebody else's."""
         for topic, number in zip(topics, numbers, strict=True):
-            before = self._seen.get(topic, _NEVER)
-            if before in ("", _NEVER) or (number and int(number) > int(before)):
+            if topic not in self._seen or self._is_news(topic, number.decode()):
                 self._seen[topic] = number.decode()
+
+    def answer(self, nonce: str) -> tuple[Any, float] | None:
+        """Give what a claim sent ahead was answered, and when it was sent; once."""
+        ahead = self._ahead
+        if ahead is None or ahead.nonce != nonce or not ahead.is_answered:
+            return None
+        self._ahead = None
+        return None if ahead.reply is None else (ahead.reply, ahead.sent_at)
+
+    async def withdraw(self, nonce: str) -> None:
+        """See to it that a claim sent ahead takes nothing more: its answer is here, or it is gone.
+
+        Raises what a call raises, if the server cannot be told.
+        """
+        ahead = self._ahead
+        if ahead is None or ahead.nonce != nonce:
+            return
+        if not ahead.is_sent:
+            self._ahead = None
+        elif not ahead.is_answered:
+            await self._call.run("withdraw", (self._name, nonce))
+            await ahead.answered()
+
+    def _send_ahead(self, ahead: Ahead, waiter: asyncio.Future[None]) -> bool:
+        """Let a claim go along with the next call that waits; True: it is answered already.
+
+        At most one is under way. That of somebody else, or one that was made in the ordinary way
+        meanwhile, goes first.
+        """
+        under_way = self._ahead
+        if under_way is None or (under_way.nonce != ahead.nonce and under_way.is_answered):
+            self._ahead = under_way = ahead
+        if under_way.nonce != ahead.nonce:
+            return False
+        under_way.waiter = waiter
+        return under_way.is_answered
 
     async def close(self, *, wait: bool = True) -> None:
         """Stop listening."""
@@ -151,11 +199,10 @@ class Ear:
 
     def _told(self, topic: str, number: str) -> None:
         """Wake everybody who waits for a topic, if this is news."""
-        before = self._seen.get(topic, _NEVER)
-        if before == _NEVER:
+        if topic not in self._seen:
             self._seen[topic] = number
             return
-        if number in ("", before):
+        if not self._is_news(topic, number):
             return
         self._seen[topic] = number
         for future, topics in self._waiting.items():
@@ -174,7 +221,10 @@ class Ear:
                     _BLOCK_SECONDS + _ANSWER_SECONDS,
                 )
                 if not first:
-                    self._wake_all()  # nobody knows what was said meanwhile
+                    # Nobody knows what was said meanwhile, or whether the server has lost some of
+                    # it, and counts from an earlier number.
+                    self._seen = dict.fromkeys(self._seen, "")
+                    self._wake_all()
                 first = False
                 pause = await self._hold_ear(connection, pause)
             except (LamplighterError, Lost, ProtocolError, ReplyError, OSError):
@@ -188,24 +238,54 @@ class Ear:
         """Take what is told, until the connection breaks."""
         while not connection.closed:
             await self._wanted.wait()
-            reply = await connection.command("BLPOP", self._list, _BLOCK_SECONDS)
+            ahead = self._ahead
+            if ahead is None or ahead.is_answered:
+                word = await connection.command("BLPOP", self._list, _BLOCK_SECONDS)
+            else:
+                word = await self._word_and_claim(connection, ahead)
             pause = _FIRST_PAUSE
-            if reply is not None:
-                number, _, topic = reply[1].decode().partition(" ")
+            if word is not None:
+                number, _, topic = word[1].decode().partition(" ")
                 self._arrived(topic, number)
-            if not self._waiting:
+            # Who was just woken is still among them, and comes back with another claim.
+            if all(future.done() for future in self._waiting):
                 self._wanted.clear()
         return pause
+
+    async def _word_and_claim(self, connection: Connection, ahead: Ahead) -> Any:
+        """Wait for a word with a claim behind it; gives the word."""
+        told = connection.ask(pack(("BLPOP", self._list, ahead.seconds)))
+        ahead.send(connection)
+        word = await told
+        if isinstance(word, ReplyError):
+            raise word
+        await ahead.answered()
+        if word is not None or not ahead.took_nothing:
+            ahead.wake()
+        elif self._ahead is ahead:
+            # Its time was over: the same goes along with the next call.
+            self._ahead = ahead.again()
+        return word
 
     def _arrived(self, topic: str, number: str) -> None:
         """Tell what was left in our list, unless a look has found it before."""
         if any(topic in topics for topics in self._waiting.values()):
-            before = self._seen.get(topic, _NEVER)
-            if before not in ("", _NEVER) and int(number) <= int(before):
-                return
             self._seen.setdefault(topic, "")
             self._told(topic, number)
-        # Else the next wait finds it by its number.
+        else:
+            # Perhaps nobody else was told, and no number shows it: the next wait is.
+            self._unheard[topic] = number
+
+    def _was_told(self, topics: frozenset[str]) -> bool:
+        """Tell whether words of these topics came when nobody waited, unless they are known."""
+        came = [(topic, self._unheard.pop(topic)) for topic in topics & self._unheard.keys()]
+        fresh = [(topic, number) for topic, number in came if self._is_news(topic, number)]
+        self._seen.update(fresh)
+        return bool(fresh)
+
+    def _is_news(self, topic: str, number: str) -> bool:
+        before = self._seen.get(topic, "")
+        return number != "" and (before == "" or int(number) > int(before))
 
     def _wake_all(self) -> None:
         for future in self._waiting:

@@ -29,12 +29,15 @@ Names of people's making are percent-encoded in keys (`encode`), and plain insid
     requests        nonces of claims that handed out something, and when
     claimed         nonce -> how many of its jobs still run
     prune           where retention goes on
+    schedule:<id>   a schedule; `specs` has what it is to do, `schedule_ids` all ids in their order
+    schedules       id -> when it is to be looked at next
+    runs:<class>:<id>   what became of a schedule's occurrences: see lua/lib/runs.lua
     queue, tenant, type     settings by name; `settings_version` counts their changes
     worker:<id>     a worker; `workers` has their last beats
     types           versions of types that workers can run; `types_seen` when each was last alive
     roles           role -> who holds it until when
     told            counts news of all topics; only in shard 0, like the next five, which expire
-    news:<topic>    number of the last news
+    news:<topic>    number of the last news of which not all were told who should have been
     profiles:<topic>    profiles of those who wait for it: sets of topics and types
     knows:<profile> the types of a profile
     waiters:<profile>   who waits for news, and until when
@@ -51,14 +54,14 @@ PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 KINDS = {
     **dict.fromkeys(("job", "seq", "page", "oldest_page", "removed", "key", "told"), "string"),
-    **dict.fromkeys(("settings_version", "news"), "string"),
+    **dict.fromkeys(("settings_version", "news", "schedule"), "string"),
     **dict.fromkeys(("meta", "run", "band", "bands", "band_lanes", "lanes", "lane"), "hash"),
     **dict.fromkeys(("handed", "hold", "cancel", "progress", "log"), "hash"),
     **dict.fromkeys(("claimed", "prune", "queue", "tenant", "type", "worker"), "hash"),
-    **dict.fromkeys(("types", "roles"), "hash"),
+    **dict.fromkeys(("types", "roles", "specs"), "hash"),
     **dict.fromkeys(("lease", "turn", "line", "heads", "asleep", "shut", "share"), "zset"),
     **dict.fromkeys(("gone", "ended", "keys", "requests", "workers", "types_seen"), "zset"),
-    **dict.fromkeys(("waiters",), "zset"),
+    **dict.fromkeys(("waiters", "schedules", "schedule_ids", "runs"), "zset"),
     **dict.fromkeys(("spans", "active", "profiles", "knows"), "set"),
     **dict.fromkeys(("attempts", "wake"), "list"),
 }

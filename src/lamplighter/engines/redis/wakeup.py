@@ -2,8 +2,10 @@
 
 Who has news raises the number of the topic and leaves a word in the lists of some who wait for it,
 in one script: one for each new job, who can run it, or everybody where the news is not about jobs.
-Those who are at work are told nothing: before their next wait they compare numbers. So news costs
-little however many there are, and nothing is missed.
+Those who are at work are told nothing: before their next wait they compare numbers. The number of a
+topic is only raised when not everybody was told who should have been: a job that somebody was told
+of is no news to those who begin to wait just then. So news costs little however many there are, and
+nothing is missed.
 
 The word for a single job travels with its submission.
 
@@ -18,12 +20,15 @@ from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 
 from lamplighter import runtime
 from lamplighter.engines.redis.address import Address
+from lamplighter.engines.redis.ahead import MOST, Ahead
 from lamplighter.engines.redis.ear import Ear
 from lamplighter.engines.redis.shards import shard_of
 from lamplighter.engines.redis.transport import Transport
+from lamplighter.engines.redis.verbs.claim import arguments as claim_arguments
 from lamplighter.model.errors import StoreClosed, StoreError
 from lamplighter.model.job import NewJob
 from lamplighter.port.store import queue_topic
@@ -81,7 +86,12 @@ class RedisWakeup:
         self._ear().saw(topics, numbers)
 
     async def wait(
-        self, topics: Sequence[str], timeout: float, *, types: Collection[str] | None = None
+        self,
+        topics: Sequence[str],
+        timeout: float,
+        *,
+        types: Collection[str] | None = None,
+        ahead: ClaimRequest | None = None,
     ) -> bool:
         """Wait for news of these topics."""
         if self._closed:
@@ -90,7 +100,16 @@ class RedisWakeup:
                 hint="close it after the last user has ended",
             )
         known = None if types is None else tuple(types)
-        return await self._ear().hear(frozenset(map(hash_of, topics)), known, timeout)
+        sent = None if ahead is None else self._ahead(ahead)
+        return await self._ear().hear(frozenset(map(hash_of, topics)), known, timeout, sent)
+
+    def answer(self, nonce: str) -> tuple[Any, float] | None:
+        """Give what a claim sent ahead was answered, and when it was sent; once."""
+        return self._ear().answer(nonce)
+
+    async def withdraw(self, nonce: str) -> None:
+        """See to it that a claim sent ahead takes nothing more."""
+        await self._ear().withdraw(nonce)
 
     async def close(self) -> None:
         """Send what was not sent yet, and let go of all connections."""
@@ -103,6 +122,14 @@ class RedisWakeup:
             await ear.close(wait=home is loop)
         self._ears.clear()
         self._voices.clear()
+
+    def _ahead(self, request: ClaimRequest) -> Ahead | None:
+        """Pack a claim to be sent ahead; several shards are asked one after the other."""
+        if self._transport.shards > 1:
+            return None
+        args = (*claim_arguments(request, MOST), *self.topics(request))
+        packed = self._transport.packed("claim", args)
+        return None if packed is None else Ahead(request.nonce, packed, request.lease_ms)
 
     def _voice(self) -> _Voice:
         loop = asyncio.get_running_loop()

@@ -136,6 +136,29 @@ async def test_beats_carry_the_settings_version(engine: Engine) -> None:
     assert (await engine.membership.beat("w1", 0)).settings_version > before
 
 
+async def test_beats_carry_how_many_workers_are_not_dead(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    async def told(name: str) -> int:
+        return (await engine.membership.beat(name, 0)).workers
+
+    assert await told("nobody") == 0
+    joined = [(await engine.membership.join(worker(name))).workers for name in ("a", "b", "c", "a")]
+    assert joined == [1, 2, 3, 3]
+    clock.advance(seconds=20)
+    assert await told("a") == 3
+
+    clock.advance(ms=9_999)
+    assert await told("nobody") == 3
+    clock.advance(ms=1)
+    assert await told("nobody") == 1
+    assert await told("b") == 2
+    assert (await engine.membership.join(worker("c"))).workers == 3
+
+    await engine.membership.leave("a")
+    assert await told("b") == 2
+
+
 async def test_workers_are_listed_oldest_first(engine: Engine, clock: VirtualClock) -> None:
     for name in ("z", "a", "m"):
         await engine.membership.join(worker(name))

@@ -34,6 +34,17 @@ async def test_news_between_two_waits_is_not_missed(engine: Engine) -> None:
     assert await engine.wakeup.wait([topic], LONG)
 
 
+async def test_news_of_jobs_between_two_waits_is_not_missed_where_nobody_else_waits(
+    engine: Engine,
+) -> None:
+    topic = queue_topic("default")
+    await engine.wakeup.wait([topic], SOON, types=("t",))
+
+    await engine.wakeup.notify(topic, jobs={"t": 1})
+
+    assert await engine.wakeup.wait([topic], LONG, types=("t",))
+
+
 async def test_news_is_told_once(engine: Engine) -> None:
     topic = queue_topic("default")
     await engine.wakeup.wait([topic], SOON)

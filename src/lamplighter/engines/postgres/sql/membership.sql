@@ -1,11 +1,12 @@
 -- join, beat, leave, lead: who is alive. Nothing here needs to survive a crash of the server.
+-- Who joins or beats is told how many workers are not dead, which they are after 30 s of silence.
 
 -- join: enter a worker and publish the types it knows.
 -- Rows that workers share are written in the order of their keys, so that no two wait in a circle.
 CREATE OR REPLACE FUNCTION "join"(
     id_ text, host_ text, pid_ integer, queues_ text, slots_ integer,
     names_ text[], hashes_ text[], homes_ text[], schemas_ text[], options_ text[]
-) RETURNS bigint
+) RETURNS TABLE (version bigint, workers bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     now_ bigint := now_ms();
@@ -31,13 +32,15 @@ BEGIN
         schema = excluded.schema,
         options = excluded.options,
         seen = excluded.seen;
-    RETURN (SELECT meta.value FROM meta WHERE meta.name = 'settings');
+    version := (SELECT meta.value FROM meta WHERE meta.name = 'settings');
+    workers := (SELECT count(*) FROM worker WHERE worker.beat > now_ - 30000);
+    RETURN NEXT;
 END
 $$;
 
 -- beat: note a sign of life. What a worker knows counts as seen, to the minute: it is kept for days.
 CREATE OR REPLACE FUNCTION beat(id_ text, running_ integer)
-RETURNS TABLE (known boolean, version bigint)
+RETURNS TABLE (known boolean, version bigint, workers bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     now_ bigint := now_ms();
@@ -56,6 +59,7 @@ BEGIN
     ) AS stale
     WHERE type_version.name = stale.name AND type_version.hash = stale.hash;
     version := (SELECT meta.value FROM meta WHERE meta.name = 'settings');
+    workers := (SELECT count(*) FROM worker WHERE worker.beat > now_ - 30000);
     RETURN NEXT;
 END
 $$;

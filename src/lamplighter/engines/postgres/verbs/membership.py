@@ -14,8 +14,8 @@ _JOIN = "%s, %s, %s::integer, %s, %s::integer, %s, %s, %s, %s, %s"
 async def join(call: Call, worker: NewWorker) -> Beat:
     """Enter a worker and publish its types."""
     types = worker.types
-    ((version,),) = await call.rows(
-        f"SELECT {call.function('join')}({_JOIN})",
+    ((version, workers),) = await call.rows(
+        f"SELECT * FROM {call.function('join')}({_JOIN})",
         (
             worker.id,
             texts.clean(worker.host),
@@ -29,15 +29,15 @@ async def join(call: Call, worker: NewWorker) -> Beat:
             [json.dumps(dict(known.options)) for known in types],
         ),
     )
-    return Beat(known=True, settings_version=version)
+    return Beat(known=True, settings_version=version, workers=workers)
 
 
 async def beat(call: Call, worker: str, running: int) -> Beat:
     """Note a sign of life."""
-    ((known, version),) = await call.rows(
+    ((known, version, workers),) = await call.rows(
         f"SELECT * FROM {call.function('beat')}(%s, %s::integer)", (worker, running), urgent=True
     )
-    return Beat(known=known, settings_version=version)
+    return Beat(known=known, settings_version=version, workers=workers)
 
 
 async def leave(call: Call, worker: str) -> None:

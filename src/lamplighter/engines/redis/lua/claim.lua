@@ -2,10 +2,10 @@
 -- KEYS  1 shard
 -- ARGV  1 clock  2 nonce  3 worker  4 how many jobs at most  5 lease in ms  6 bytes of arguments
 --       7, 8, 9 how many queues, types and requirements  10… per queue name and quota; types;
---       requirements; topics that will be waited for if there is nothing
+--       requirements; topics that will be waited for if nothing due is left
 -- RETURNS  'repeated' if the nonce was used before; otherwise 'claimed', ms until something asked
 --          for is due or '', ms that may pass without a look, numbers of the last news of the
---          topics, if there was nothing; then per queue that gave something:
+--          topics, unless something due was left; then per queue that gave something:
 --          how many hand-outs it had before, the lanes, the lane of each job as <I2 or '' for the
 --          first, and in the order of their hand-outs id and value of each job
 -- TOUCHES  job (reads), run, lease:<ms>, spans, requests, claimed, progress, handed, bands,
@@ -411,7 +411,7 @@ if count > 0 then
   note_request(count)
 end
 answer[2] = poll_after(queues)
-if count == 0 then
+if answer[2] ~= 0 then
   answer[3], answer[4] = rest(), numbers()
 end
 return answer

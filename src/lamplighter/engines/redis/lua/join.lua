@@ -1,16 +1,16 @@
 -- join: enter a worker and publish the types it knows; joining twice is joining once.
 -- KEYS  1 shard, always 0
--- ARGV  1 clock  2 worker  3 host, pid, queues, slots as JSON  4… per type: name .. \0 .. hash,
---       queue, schema and options as JSON
--- RETURNS  settings version
+-- ARGV  1 clock  2 worker  3 host, pid, queues, slots as JSON  4 ms of silence after which one is
+--       dead  5… per type: name .. \0 .. hash, queue, schema and options as JSON
+-- RETURNS  settings version, how many workers are not dead
 -- TOUCHES  workers, worker:<id>, types, types_seen. Bound: the types of one worker.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
-local worker, info = ARGV[2], ARGV[3]
-local FIRST_TYPE = 4
+local worker, info, dead_ms = ARGV[2], ARGV[3], tonumber(ARGV[4])
+local FIRST_TYPE = 5
 
 local versions = {}
 for place = FIRST_TYPE, #ARGV, 2 do
@@ -24,4 +24,6 @@ redis.call('HSET', key, 'info', info, 'types', table.concat(versions, '\n'))
 redis.call('HSETNX', key, 'joined', now)
 redis.call('HSETNX', key, 'running', 0)
 redis.call('ZADD', P .. 'workers', now, worker)
-return tonumber(redis.call('GET', P .. 'settings_version') or '0')
+local version = tonumber(redis.call('GET', P .. 'settings_version') or '0')
+local since = string.format('(%.0f', now - dead_ms)
+return { version, redis.call('ZCOUNT', P .. 'workers', since, '+inf') }

@@ -38,8 +38,10 @@ local answer, fresh = { 'known' }, false
 for i = FIRST_TOPIC, #ARGV, 2 do
   local number = redis.call('GET', P .. 'news:' .. ARGV[i]) or ''
   answer[#answer + 1] = number
-  -- Who looks for the first time has missed nothing.
-  fresh = fresh or (ARGV[i + 1] ~= '-' and number ~= '' and number ~= ARGV[i + 1])
+  -- Who looks for the first time has missed nothing. The word about a job that somebody was told of
+  -- has a higher number than the last news: those who have heard it have seen more than there is.
+  local seen = ARGV[i + 1] == '' and 0 or tonumber(ARGV[i + 1])
+  fresh = fresh or (seen ~= nil and number ~= '' and tonumber(number) > seen)
 end
 if not fresh then
   local waiters = P .. 'waiters:' .. profile

@@ -1,5 +1,6 @@
 -- notify: tell those who wait; who waits later sees by a topic's number that there was news.
--- News of jobs wakes one for each job, who can run it; other news wakes everybody.
+-- News of jobs wakes one for each job, who can run it, and is none for those who wait later unless
+-- somebody is missing; other news wakes everybody.
 -- KEYS  1 prefix of shard 0
 -- ARGV  1 clock  then per piece of news: topic, how many types follow (0: it is for everybody),
 --       and per type its name and the number of jobs

@@ -38,18 +38,43 @@ class Hearer(Protocol):
         """Note which news of these topics a claim has taken into account."""
         ...
 
+    def answer(self, nonce: str) -> tuple[Any, float] | None:
+        """Give what a claim sent ahead was answered, and when it was sent; once."""
+        ...
+
+    async def withdraw(self, nonce: str) -> None:
+        """See to it that a claim sent ahead takes nothing more."""
+        ...
+
 
 async def claim(call: Call, request: ClaimRequest, hearer: Hearer | None = None) -> Claimed:
     """Ask for jobs. One shard also tells the hearer what is not news any more."""
     if call.shards > 1:
         return await _claim_from_several(call, request)
-    topics = () if hearer is None else hearer.topics(request)
-    said = await call.run("claim", [*_arguments(request, request.limit), *topics])
+    if hearer is None:
+        said, sent_at = await call.run("claim", arguments(request, request.limit)), None
+    else:
+        said, sent_at = await _claim_beside(call, request, hearer)
     if said[0] == _REPEATED:
         return await _repeated(call, request)
-    if hearer is not None and said[3]:
+    return Claimed(_read(said[4:], request), _poll(said), said[2], sent_at)
+
+
+async def _claim_beside(
+    call: Call, request: ClaimRequest, hearer: Hearer
+) -> tuple[Any, float | None]:
+    """Take the answer of the claim that was sent ahead, if there is one, or ask."""
+    topics, sent_at = hearer.topics(request), None
+    if request.limit == 0:
+        await hearer.withdraw(request.nonce)
+    found = hearer.answer(request.nonce)
+    if found is not None:
+        said, sent_at = found
+    else:
+        said = await call.run("claim", [*arguments(request, request.limit), *topics])
+    if said[0] != _REPEATED and said[3]:
         hearer.saw(topics, said[3])
-    return Claimed(_read(said[4:], request), _poll(said), said[2])
+    return said, sent_at
 
 
 async def _claim_from_several(call: Call, request: ClaimRequest) -> Claimed:
@@ -89,7 +114,7 @@ async def _go_round(call: Call, request: ClaimRequest) -> tuple[Claimed | None, 
                 polls.append(0)  # nobody has looked what is due in the others
                 break
             shard = (first + step) % call.shards
-            said = await call.run("claim", _arguments(left, left.limit), shard=shard)
+            said = await call.run("claim", arguments(left, left.limit), shard=shard)
             if said[0] == _REPEATED:
                 return None, True
             taken = _read(said[4:], request)
@@ -112,7 +137,7 @@ async def _go_round(call: Call, request: ClaimRequest) -> tuple[Claimed | None, 
 async def _is_known(call: Call, request: ClaimRequest) -> bool:
     """Look whether a shard has answered this request, without taking anything."""
     looks = await asyncio.gather(
-        *(call.run("claim", _arguments(request, 0), shard=shard) for shard in range(call.shards))
+        *(call.run("claim", arguments(request, 0), shard=shard) for shard in range(call.shards))
     )
     return any(said[0] == _REPEATED for said in looks)
 
@@ -179,7 +204,8 @@ def _poll(said: Sequence[Any]) -> int | None:
     return None if said[1] == b"" else said[1]
 
 
-def _arguments(request: ClaimRequest, limit: int) -> list[Argument]:
+def arguments(request: ClaimRequest, limit: int) -> list[Argument]:
+    """Give the arguments of the script, up to the topics."""
     return [
         request.nonce,
         request.worker,

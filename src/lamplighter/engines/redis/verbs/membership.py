@@ -6,6 +6,7 @@ import json
 
 from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.port import texts
+from lamplighter.port.health import DEAD_MS
 from lamplighter.port.values import Beat, NewWorker, TypeInfo
 
 
@@ -18,8 +19,10 @@ async def join(call: Call, worker: NewWorker) -> Beat:
         "slots": worker.slots,
     }
     types = [part for known in worker.types for part in _version(known)]
-    version = await call.run("join", (texts.clean(worker.id), json.dumps(info), *types))
-    return Beat(known=True, settings_version=version)
+    version, workers = await call.run(
+        "join", (texts.clean(worker.id), json.dumps(info), DEAD_MS, *types)
+    )
+    return Beat(known=True, settings_version=version, workers=workers)
 
 
 def _version(known: TypeInfo) -> tuple[Argument, Argument]:
@@ -34,8 +37,10 @@ def _version(known: TypeInfo) -> tuple[Argument, Argument]:
 
 async def beat(call: Call, worker: str, running: int) -> Beat:
     """Note a sign of life."""
-    known, version = await call.run("beat", (texts.clean(worker), running), urgent=True)
-    return Beat(known=known == 1, settings_version=version)
+    known, version, workers = await call.run(
+        "beat", (texts.clean(worker), running, DEAD_MS), urgent=True
+    )
+    return Beat(known=known == 1, settings_version=version, workers=workers)
 
 
 async def leave(call: Call, worker: str) -> None:

@@ -45,5 +45,9 @@ WHERE role.holder = excluded.holder
    OR role.until <= :now
    OR role.until > excluded.until;  -- the clock went back: no term lasts longer than ours
 
+-- name: alive
+-- in: since
+SELECT count(*) FROM worker WHERE beat > :since;
+
 -- name: version
 SELECT value FROM meta WHERE name = 'version';

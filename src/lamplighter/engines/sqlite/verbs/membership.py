@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
+from lamplighter.port.health import DEAD_MS
 from lamplighter.port.values import Beat
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ def join(tx: Transaction, worker: NewWorker) -> Beat:
         tx.run(SQL["knows"], worker.id, known.name, known.hash)
         options = json.dumps(dict(known.options))
         tx.run(SQL["publish"], known.name, known.hash, known.queue, known.schema, options, tx.now)
-    return Beat(known=True, settings_version=_version(tx))
+    return _answer(tx, known=True)
 
 
 def beat(tx: Transaction, worker: str, running: int) -> Beat:
     """Note a sign of life."""
     known = tx.run(SQL["beat"], tx.now, running, worker) > 0
     tx.run(SQL["seen"], tx.now, worker)
-    return Beat(known=known, settings_version=_version(tx))
+    return _answer(tx, known=known)
 
 
 def leave(tx: Transaction, worker: str) -> None:
@@ -45,6 +46,10 @@ def lead(tx: Transaction, role: str, holder: str, term_ms: int) -> bool:
     return tx.run(SQL["lead"], role, holder, tx.now + term_ms, tx.now) > 0
 
 
-def _version(tx: Transaction) -> int:
-    row = tx.one(SQL["version"])
-    return row[0] if row else 0
+def _answer(tx: Transaction, *, known: bool) -> Beat:
+    version, alive = tx.one(SQL["version"]), tx.one(SQL["alive"], tx.now - DEAD_MS)
+    return Beat(
+        known=known,
+        settings_version=version[0] if version else 0,
+        workers=alive[0] if alive else 0,
+    )

@@ -50,31 +50,38 @@ local function tell_news(P, now, list, i)
     return found
   end
 
+  -- Wake one for each job, who can run it; gives how many jobs nobody was told of.
   local function tell_of_jobs(profiles, type, jobs, word)
-    local left = math.min(jobs, MOST)
+    local most = math.min(jobs, MOST)
+    local left = most
     for _, profile in ipairs(profiles) do
       local knows = redis.call('SMISMEMBER', P .. 'knows:' .. profile, type, ANY_TYPE)
       if left > 0 and knows[1] + knows[2] > 0 then
         left = left - tell(profile, left, word)
       end
     end
+    return jobs - (most - left)
   end
 
   while i <= #list do
     local topic, type_count = list[i], tonumber(list[i + 1])
     local number = next_number()
     local word = number .. ' ' .. topic
-    redis.call('SET', P .. 'news:' .. topic, number, 'PX', NEWS_MS)
-    local profiles = profiles_of(topic)
+    local profiles, untold = profiles_of(topic), 0
     i = i + 2
     for _ = 1, type_count do
-      tell_of_jobs(profiles, list[i], tonumber(list[i + 1]), word)
+      untold = untold + tell_of_jobs(profiles, list[i], tonumber(list[i + 1]), word)
       i = i + 2
     end
     if type_count == 0 then
       for _, profile in ipairs(profiles) do
         tell(profile, ALL, word)
       end
+    end
+    -- News to those who begin to wait later. Jobs that somebody was told of are not: of very many
+    -- workers some always are between their claim and their wait, and all of them would come back.
+    if type_count == 0 or untold > 0 then
+      redis.call('SET', P .. 'news:' .. topic, number, 'PX', NEWS_MS)
     end
   end
   return told
