@@ -67,12 +67,38 @@ class Burial:
             # If the store does not answer, nothing has changed: the leases are still kept.
             claims = await self._claims_of(child)
             child.read()
-            child.lose([e.number for e in child.ledger.unstarted() if e.number in before])
+            unstarted = [e.number for e in child.ledger.unstarted() if e.number in before]
+            child.lose(unstarted, settled=True)
             # What is in the ledger now was started before, or claimed while we asked.
             kept = child.ledger.by_fence()
-            unstarted = [claim for claim in claims if (claim.job.id, claim.fence) not in kept]
-            await self._settle(child, [(claim, Released()) for claim in unstarted])
-            return len(unstarted)
+            free = [claim for claim in claims if (claim.job.id, claim.fence) not in kept]
+            await self._settle(child, [(claim, Released()) for claim in free])
+            return len(free)
+
+    async def release(self, child: ChildProcess) -> None:
+        """Give back claims that were taken from a living child, once it has let go of them.
+
+        Nobody is charged: the worker has not vanished, it was only late. Until then the keeper
+        goes on with the leases, or a rescuer would take the worker for lost.
+        """
+        try:
+            while child.let_go:
+                entries = tuple(child.let_go)
+                await self._release(child, entries)
+                del child.let_go[: len(entries)]
+        finally:
+            # What could not be written comes back when its lease ends.
+            child.leave(entry.number for entry in child.let_go)
+            child.let_go.clear()
+
+    async def _release(self, child: ChildProcess, entries: Sequence[Entry]) -> None:
+        wanted = {(entry.id, entry.fence): entry for entry in entries}
+        claims = await self._repeat(lambda: self._engine.jobs.claims_of(child.worker))
+        held = [(claim, wanted.get((claim.job.id, claim.fence))) for claim in claims]
+        outcomes = [(claim, Released(started=e.started)) for claim, e in held if e is not None]
+        await self._settle(child, outcomes)
+        child.leave(entry.number for entry in entries)
+        child.ledger.forget(entries, ())
 
     async def forget(self, child: ChildProcess) -> None:
         """Forget the claims a child gave up, as far as others have settled them."""

@@ -49,6 +49,7 @@ from lamplighter.worker.link import (
     Link,
     Lost,
     Told,
+    Unkept,
     Yours,
     child_end,
 )
@@ -295,11 +296,12 @@ class Child:
     def _tick(self) -> None:
         # Our own loop may have stood still while the supervisor went on talking.
         self._link.read()
-        self._lose(
-            self._executor.unvouched(
-                kept_since=self._kept_since, believed=self._believed, now=runtime.boottime()
-            )
+        unkept = self._executor.unvouched(
+            kept_since=self._kept_since, believed=self._believed, now=runtime.boottime()
         )
+        if unkept:
+            self._link.say(Unkept(unkept))
+            self._lose(unkept)
         self._executor.tick()
         self._settler.report_slow()
         self._room_changed()

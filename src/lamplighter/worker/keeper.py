@@ -28,7 +28,9 @@ class Keeper(Service):
 
     A round that fails says nothing: the leases may have been extended or not. It is repeated
     until too close to the end, counted from the moment the last acknowledged renewal was sent;
-    then `Watch` takes the claims away from the child.
+    then `Watch` takes the claims away from the child. A child hears of each round as soon as it
+    is acknowledged: where a machine is so busy that a round takes long, it would otherwise give
+    up leases that are kept, before the next regular word of `Watch`.
     """
 
     name = "keep leases"
@@ -45,9 +47,11 @@ class Keeper(Service):
         self._children = children
         self._limit = min(BATCH, engine.capabilities.max_batch)
         self._round = min(settings.lease / 3, LONGEST_ROUND)
+        # A lease that one round finds too young for it is not half over in the next one.
+        self._age = min(settings.lease / 3, settings.lease / 2 - self._round)
 
     async def step(self) -> float:
-        """Renew what has reached a third of its lease; look for cancels."""
+        """Renew what reaches half of its lease soon, or a third of it; look for cancels."""
         began = runtime.boottime()
         due = [
             (child, entry)
@@ -55,11 +59,12 @@ class Keeper(Service):
             if not child.dead
             for entry in child.ledger.to_renew(
                 began,
-                age=self._lease / 3,
+                age=self._age,
                 watched_after=WATCHED_AFTER,
                 # While its neighbours finish, nobody else may run what hangs.
                 spared=child.condemned if child.draining else (),
             )
+            + child.letting_go(began, self._age)
         ]
         try:
             for start in range(0, len(due), self._limit):
@@ -92,7 +97,11 @@ class Keeper(Service):
                     cancelled.setdefault(child, []).append(entry.number)
             elif entry.number in child.ledger.entries:
                 lost += 1
-                child.lose([entry.number])
+                child.lose([entry.number], settled=True)
+            else:
+                child.leave([entry.number])
+        for child in dict.fromkeys(child for child, _ in due):
+            child.reassure(sent_at)
         for child, numbers in cancelled.items():
             child.say(Cancel(numbers))
         _tell(renewed, lost)

@@ -98,6 +98,12 @@ class Forsaken(Message, frozen=True):
     numbers: list[int]
 
 
+class Unkept(Message, frozen=True):
+    """I have not heard for too long that these are kept: I stop them, and forsake them then."""
+
+    numbers: list[int]
+
+
 class Tick(Message, frozen=True):
     """My loop turns."""
 
@@ -126,6 +132,7 @@ FromChild = (
     | Ended
     | Finished
     | Forsaken
+    | Unkept
     | Tick
     | Resync
     | Told

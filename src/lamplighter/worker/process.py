@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 
@@ -17,7 +17,7 @@ from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.model.stride import QueueStride
 from lamplighter.worker import descendants
-from lamplighter.worker.ledger import Ledger
+from lamplighter.worker.ledger import Entry, Ledger
 from lamplighter.worker.link import (
     Begin,
     Broken,
@@ -38,8 +38,12 @@ from lamplighter.worker.link import (
     Started,
     Tick,
     Told,
+    Unkept,
     supervisor_end,
 )
+
+LET_GO = 10.0
+"""Seconds for which claims are kept that were taken from a child which has not let go of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,8 @@ class Hooks:
     on_resync: Callable[[ChildProcess, list[int]], None]
     on_told: Callable[[Told], None]
     on_convicted: Callable[[Convicted], None]
+    on_let_go: Callable[[ChildProcess], None]
+    """Told when `ChildProcess.let_go` has its first entry."""
 
 
 class ChildProcess:
@@ -94,6 +100,13 @@ class ChildProcess:
         """When its grace is over."""
         self.forget_after = 0.0
         """When the claims it gave up may be looked up again."""
+        self.taken: dict[int, tuple[Entry, float]] = {}
+        """Claims that were taken from it without anybody else having got them, and when. Its
+        handlers may still be at work for them."""
+        self.let_go: list[Entry] = []
+        """Those of them that it has nothing to do with any more."""
+        self._unkept: set[int] = set()
+        """Claims that it stops by itself, because it thinks that nobody keeps them."""
         self.giving_back = asyncio.Lock()
         """Held while claims are taken from it, so that none of them is confirmed meanwhile."""
         self._plan = plan
@@ -194,11 +207,28 @@ class ChildProcess:
         if self._link is not None and not self._link.congested:
             self.say(Kept(self.ledger.kept_since(now)))
 
-    def lose(self, numbers: list[int]) -> None:
-        """Take claims away from it."""
+    def lose(self, numbers: list[int], *, settled: bool = False) -> None:
+        """Take claims away from it; ``settled``: they are in other hands, or will be at once."""
         if numbers:
+            if not settled:
+                self._take(numbers)
             self.ledger.lose(numbers, runtime.boottime())
             self.say(Lost(numbers))
+
+    def leave(self, numbers: Iterable[int]) -> None:
+        """Forget claims that were taken from it: they are settled, or others have them."""
+        for number in numbers:
+            self.taken.pop(number, None)
+            self._unkept.discard(number)
+
+    def letting_go(self, now: float, age: float) -> list[Entry]:
+        """Claims to be renewed until it has let go of them: their lease has reached ``age``."""
+        return [
+            entry
+            for entry, taken_at in self.taken.values()
+            if entry.kept_at + age <= now < taken_at + LET_GO
+            and (entry.hard_end is None or entry.hard_end > now)
+        ]
 
     def _hear(self, message: FromChild) -> None:
         self.heard_at = runtime.boottime()
@@ -222,12 +252,16 @@ class ChildProcess:
             case _:
                 self._enter(message)
 
-    def _enter(self, message: Claimed | Started | Extended | Ended | Finished | Forsaken) -> None:
+    def _enter(
+        self, message: Claimed | Started | Extended | Ended | Finished | Forsaken | Unkept
+    ) -> None:
         match message:
             case Claimed(nonce, first, sent_at, jobs):
                 self.ledger.claimed(nonce, first, jobs, sent_at)
             case Started(runs, at):
                 self.ledger.started(runs, at)
+                if self.taken:
+                    self._started_late(number for number, _ in runs)
             case Extended(runs):
                 self.ledger.extended(runs)
             case Ended(numbers):
@@ -235,6 +269,31 @@ class ChildProcess:
             case Finished(numbers):
                 self.ledger.ended(numbers)
                 self.ledger.drop(numbers)
+                if self.taken or self._unkept:
+                    self.leave(numbers)
             case Forsaken(numbers):
                 self.ledger.ended(numbers)
+                self._take([n for n in numbers if n in self._unkept])
                 self.ledger.forsake(numbers)
+                self._let_go(numbers)
+            case Unkept(numbers):
+                self._unkept.update(n for n in numbers if n in self.ledger.entries)
+
+    def _take(self, numbers: Iterable[int]) -> None:
+        now, entries = runtime.boottime(), self.ledger.entries
+        self.taken |= {n: (entries[n], now) for n in numbers if n in entries}
+
+    def _let_go(self, numbers: Iterable[int]) -> None:
+        if let_go := [self.taken[n][0] for n in numbers if n in self.taken]:
+            self.let_go += let_go
+            if len(self.let_go) == len(let_go):
+                self._hooks.on_let_go(self)
+
+    def _started_late(self, numbers: Iterable[int]) -> None:
+        """Note what it started before it heard that it was taken away."""
+        for number in numbers:
+            if number in self.taken and not self.taken[number][0].started:
+                entry, taken_at = self.taken[number]
+                entry.started = True
+                self.ledger.forsaken.append(entry)
+                self.ledger.hanging[number] = taken_at

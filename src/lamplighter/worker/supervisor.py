@@ -40,11 +40,16 @@ PROBATION = 60.0
 SENTENCE = 600.0
 """Seconds for which jobs of a type run alone after one of them has killed its process."""
 
-Services = Callable[[Engine, Settings], Sequence[Service]]
-"""Makes services that run in the supervisor beside its own; the coordinator's, usually."""
+Services = Callable[[Engine, Settings, Callable[[], int]], Sequence[Service]]
+"""Makes services that run in the supervisor beside its own; the coordinator's, usually.
+
+They may ask how many workers there are.
+"""
 
 
-def no_services(_engine: Engine, _settings: Settings) -> Sequence[Service]:
+def no_services(
+    _engine: Engine, _settings: Settings, _workers: Callable[[], int]
+) -> Sequence[Service]:
     """Run nothing beside the worker."""
     return ()
 
@@ -83,6 +88,7 @@ class Supervisor:
             on_resync=self._on_resync,
             on_told=_on_told,
             on_convicted=self._on_convicted,
+            on_let_go=self._on_let_go,
         )
         self._crew = Crew(
             settings.children or min(os.cpu_count() or 1, MOST_CHILDREN),
@@ -191,11 +197,12 @@ class Supervisor:
         settings = self._settings
         self._burial = burial = Burial(engine, settings)
         self._keeper = Keeper(engine, settings, self._living)
+        membership = Membership(engine, settings, self)
         services = [
             self._keeper,
             Watch(settings, burial, self._living, self._retire),
-            Membership(engine, settings, self),
-            *self._services(engine, settings),
+            membership,
+            *self._services(engine, settings, membership.workers),
         ]
         if settings.children_most:
             services.append(Scaler(engine, settings, self))
@@ -341,6 +348,9 @@ class Supervisor:
     def _sentences(self) -> dict[str, float]:
         now = runtime.boottime()
         return {name: until - now for name, until in self._isolated.items() if until > now}
+
+    def _on_let_go(self, child: ChildProcess) -> None:
+        runtime.spawn(self._burial.release(child), name="release", on_crash=_complain)
 
     def _on_resync(self, child: ChildProcess, numbers: list[int]) -> None:
         runtime.spawn(self._answer(child, numbers), name="resync", on_crash=_complain)

@@ -1,5 +1,7 @@
 """A program for a child of its own."""
 
+import asyncio
+
 from lamplighter import App
 
 app = App()
@@ -13,3 +15,9 @@ async def wild() -> None:
 @app.job
 async def tame() -> None:
     """Run beside others."""
+
+
+@app.job
+async def endless() -> None:
+    """Run until it is stopped."""
+    await asyncio.Event().wait()

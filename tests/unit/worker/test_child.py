@@ -1,7 +1,8 @@
-"""The first claim of a child: not before its supervisor has told it what runs alone."""
+"""What a child does without its supervisor's word: it claims nothing, and stops what it has."""
 
 import asyncio
 import contextlib
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,17 @@ from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.connect import connect
 from lamplighter.port.conformance.builders import new_job
-from lamplighter.worker.link import Claimed, FromChild, Hello, Isolate, Kept, Tick
+from lamplighter.worker.link import (
+    Claimed,
+    Forsaken,
+    FromChild,
+    Hello,
+    Isolate,
+    Kept,
+    Started,
+    Tick,
+    Unkept,
+)
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
 from lamplighter.worker.supervisor import Supervisor
 from tests.unit.worker.fakes import FakeLink, until
@@ -28,6 +39,7 @@ class Child(ChildProcess):
             on_resync=lambda *_: None,
             on_told=lambda *_: None,
             on_convicted=lambda *_: None,
+            on_let_go=lambda *_: None,
         )
         super().__init__("w/c0", plan, hooks)
         self.said: list[FromChild] = []
@@ -88,6 +100,23 @@ async def test_a_first_claim_leaves_out_what_runs_alone(settings, jobs):
 
         await until(lambda: not child.ledger.entries and child.claimed(), PATIENCE)
         assert child.claimed() == [jobs[1]]
+
+
+async def test_a_child_says_that_it_stops_what_nobody_keeps_and_then_that_it_has(settings):
+    engine = connect(settings.url)
+    await engine.open()
+    await engine.jobs.submit([new_job("endless")])
+    await engine.close()
+
+    async with unanswered(replace(settings, lease=3.0)) as child:
+        while not child.of(Started):
+            child.reassure(runtime.boottime())
+            await asyncio.sleep(0.05)
+        await until(lambda: child.of(Forsaken), PATIENCE)
+
+    kinds = [type(message) for message in child.said]
+    assert kinds.index(Unkept) < kinds.index(Forsaken)
+    assert [entry.number for entry in child.let_go] == [0]
 
 
 async def test_a_hello_is_answered_with_what_runs_alone_and_then_with_leave_to_claim(settings):

@@ -17,7 +17,6 @@ from lamplighter.worker.ending import KILL_AFTER
 from lamplighter.worker.keeper import Keeper
 from lamplighter.worker.link import (
     Cancel,
-    Claimed,
     Ended,
     Extended,
     Finished,
@@ -25,50 +24,13 @@ from lamplighter.worker.link import (
     Hello,
     Kept,
     Lost,
-    Started,
     Tick,
     Yours,
 )
-from lamplighter.worker.process import ChildProcess, Hooks, Plan
 from lamplighter.worker.run import margin
 from lamplighter.worker.watch import FORSAKEN, LOST_GRACE, START_DEADLINE, Watch
-from tests.unit.worker.fakes import Clock, FakeLink, make_claim, make_engine, until
-
-SETTINGS = Settings(lease=30.0)
-NONCE = "f" * 16
-
-
-class Child(ChildProcess):
-    """A child without a process."""
-
-    def __init__(self) -> None:
-        plan = Plan(spec="x:y", settings=SETTINGS, slots=1, queues=None, events=False)
-        hooks = Hooks(
-            on_hello=lambda *_: None,
-            on_resync=lambda *_: None,
-            on_told=lambda *_: None,
-            on_convicted=lambda *_: None,
-        )
-        super().__init__("w/c0", plan, hooks)
-        self.line = FakeLink()
-        self.line.read = lambda: None
-        self._link = self.line
-        self.ready = True
-        self.killed = False
-
-    def kill(self) -> None:
-        self.killed = True
-
-    def claims(self, *numbers: int, sent_at: float = 1000.0) -> None:
-        for number in numbers:
-            self._hear(Claimed(NONCE, number, sent_at, [(f"{number:026d}", 1, f"type-{number}")]))
-
-    def starts(self, *numbers: int, hard_end: float = 5000.0, at: float | None = None) -> None:
-        began = runtime.boottime() if at is None else at
-        self._hear(Started([(number, hard_end) for number in numbers], began))
-
-    def heard(self, kind: type) -> list[list[int]]:
-        return [message.numbers for message in self.line.of(kind)]
+from tests.unit.worker.fakes import Clock, make_claim, make_engine, until
+from tests.unit.worker.kept_child import SETTINGS, Child
 
 
 @pytest.fixture
@@ -186,6 +148,40 @@ async def test_a_resync_confirms_what_the_store_extends(engine, child, keeper):
 
     assert child.heard(Yours) == [[0]]
     assert child.heard(Lost) == [[1]]
+
+
+async def test_a_child_hears_of_a_renewal_when_it_is_acknowledged(clock, engine, child, keeper):
+    child.claims(0)
+    child.claims(1, sent_at=1005.0)
+    clock.seconds += 12
+    engine.jobs.gate = asyncio.Event()
+    renewing = asyncio.ensure_future(keeper.step())
+    await asyncio.sleep(0)
+    clock.seconds += 3
+    assert child.line.of(Kept) == []
+
+    engine.jobs.gate.set()
+    await renewing
+
+    assert [message.since for message in child.line.of(Kept)] == [1005.0]
+
+
+@pytest.mark.parametrize("lease", [0.3, 1.5, 6.0, 12.0, 30.0, 600.0])
+async def test_however_short_a_lease_is_it_is_asked_for_before_it_is_half_over(
+    clock, engine, child, lease
+):
+    keeper = Keeper(engine, Settings(lease=lease), lambda: [child])
+    pause, ages = await keeper.step(), list[float]()
+    for number in range(100):
+        sent_at = clock.seconds - pause * number / 100
+        child.claims(number, sent_at=sent_at)
+        while not engine.jobs.renewals:
+            ages.append(clock.seconds - sent_at)
+            clock.seconds += await keeper.step()
+        child._hear(Finished([number]))
+        engine.jobs.renewals.clear()
+
+    assert max(ages) <= lease / 2 + 0.001
 
 
 # ── watch ────────────────────────────────────────────────────────────────────────────────────

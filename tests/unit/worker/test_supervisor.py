@@ -8,10 +8,10 @@ from lamplighter.config import Settings
 from lamplighter.model.errors import StoreBusy
 from lamplighter.worker.burial import Burial
 from lamplighter.worker.ending import unless
-from lamplighter.worker.link import Claimed, Hello, Isolate, Started
+from lamplighter.worker.link import Claimed, Forsaken, Hello, Isolate, Started
 from lamplighter.worker.process import ChildProcess
 from lamplighter.worker.supervisor import Supervisor
-from tests.unit.worker.fakes import FakeLink, make_engine, until
+from tests.unit.worker.fakes import FakeLink, make_claim, make_engine, until
 
 SETTINGS = Settings(url="sqlite:///unused.db", lease=30.0)
 
@@ -73,6 +73,26 @@ async def test_a_burial_that_fails_still_makes_its_types_suspects(bench, monkeyp
             await bench.dies_at_work(bench.child(number))
 
     assert isolated(survivor) == [{"bad"}]
+
+
+async def test_all_that_a_child_lets_go_of_is_given_back_together(bench):
+    child, jobs = bench.child(0), bench.engine.jobs
+    jobs.claims = [make_claim(number) for number in range(4)]
+    for number, claim in enumerate(jobs.claims):
+        job, fence = claim.job, claim.fence
+        child._hear(Claimed(fence.nonce, number, 0.0, [(job.id, fence.lease, job.type)]))
+    child.lose([0, 1, 2])
+    for number in range(3):
+        child._hear(Forsaken([number]))
+    await until(lambda: not child.taken)
+
+    assert [len(batch) for batch in jobs.settled] == [3]
+    assert set(jobs.outcomes().values()) == {"released"}
+
+    child.lose([3])
+    child._hear(Forsaken([3]))
+    await until(lambda: not child.taken)
+    assert [len(batch) for batch in jobs.settled] == [3, 1]
 
 
 async def test_what_does_not_heed_the_end_is_left_behind():
