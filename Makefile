@@ -20,7 +20,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run test postgres pooled redis check format lint types layers generated supply sbom fix coverage \
-	conformance faults bench bench-peers lock clean
+	conformance calendar faults bench bench-peers lock clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ coverage: $(VENV)/.dev ## Run the tests again, measured with their child process
 
 conformance: $(VENV)/.dev ## Run the contract every engine must keep
 	$(BIN)/python -m pytest tests/conformance -q -n $(JOBS) --dist worksteal $(ARGS)
+
+calendar: $(VENV)/.dev ## Hold the calendar against a brute-force oracle: all zones, all transitions (SEED)
+	$(BIN)/python -m tests.calendar --seed $(SEED)
 
 faults: $(VENV)/.dev ## Kill workers under load and audit the store (ENGINE, MINUTES, SEED)
 	$(BIN)/python -m tests.faults --engine $(ENGINE) --minutes $(MINUTES) --seed $(SEED)
