@@ -17,12 +17,14 @@ from lamplighter.model.errors import (
     ResultTimeout,
     StoreError,
     UnknownJob,
+    UnknownSchedule,
     WrongState,
 )
 from lamplighter.model.isolation import Limits
 from lamplighter.model.job import Claim, JobRecord, Status
 from lamplighter.model.outcome import Outcome, Reject, Snooze
 from lamplighter.model.retry import Retry
+from lamplighter.model.schedule import Cron, Days, Except, Interval, Once, RRule, Union
 from lamplighter.port.values import QueueSettings, TenantSettings, TypeSettings
 from lamplighter.providers import provided
 
@@ -33,7 +35,11 @@ __all__ = [
     "CancelRequested",
     "Claim",
     "Context",
+    "Cron",
+    "Days",
+    "Except",
     "Handle",
+    "Interval",
     "InvalidInput",
     "Job",
     "JobFailed",
@@ -43,8 +49,10 @@ __all__ = [
     "LamplighterError",
     "Limits",
     "Middleware",
+    "Once",
     "Outcome",
     "QueueSettings",
+    "RRule",
     "Reject",
     "ResultOmitted",
     "ResultTimeout",
@@ -56,7 +64,9 @@ __all__ = [
     "TenantSettings",
     "TimedOut",
     "TypeSettings",
+    "Union",
     "UnknownJob",
+    "UnknownSchedule",
     "WrongState",
     "errors",
     "provided",

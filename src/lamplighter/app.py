@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
@@ -35,10 +36,12 @@ from lamplighter.model.ids import check_id
 from lamplighter.model.isolation import Isolation
 from lamplighter.model.job import Delivery, Level
 from lamplighter.model.names import DEFAULT_QUEUE, check_name, shown
+from lamplighter.model.schedule import Calendar
 from lamplighter.options import SubmitOptions, TypeOptions
 from lamplighter.port.store import Engine
 from lamplighter.portal import refuse_inside_loop
 from lamplighter.registry import JobType, Registry
+from lamplighter.schedules import ScheduleOptions, Schedules
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,6 +49,7 @@ R = TypeVar("R")
 Story = Callable[["App"], Awaitable[None]]
 """What ``lamplighter dev`` runs beside the worker, to show a program at work."""
 StoryT = TypeVar("StoryT", bound=Story)
+JobT = TypeVar("JobT", bound=Job[..., Any])
 HookT = TypeVar("HookT", bound=Hook)
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 ProviderT = TypeVar("ProviderT", bound=Callable[..., object])
@@ -83,6 +87,8 @@ class App:
         elif url is not None:
             settings = dataclasses.replace(settings, url=url)
         self._client = Client(settings)
+        self.schedules = Schedules(self._client)
+        """Schedules in the store."""
         self.stories: list[Story] = []
         """Functions registered with ``on_dev``."""
 
@@ -148,6 +154,34 @@ class App:
         given = _type_options({**options, "name": name})
         return make_job(self._client, self.registry.add(CommandType(command, **given)))
 
+    def schedule(
+        self,
+        calendar: str | timedelta | Calendar,
+        /,
+        *,
+        id: str | None = None,
+        arguments: Mapping[str, object] | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> Callable[[JobT], JobT]:
+        """Run a job again and again: ``@app.schedule("0 2 * * *", timezone="Europe/Berlin")``.
+
+        Stands above ``@app.job``. Workers put it into the store when they start. It is called
+        like the job type unless ``id`` says otherwise; a job may have several.
+        """
+
+        def declare(job: JobT) -> JobT:
+            if not isinstance(job, Job):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidHandler(
+                    f"{shown(job)} is no job, so it cannot be scheduled",
+                    hint="write `@app.schedule(…)` above `@app.job`",
+                    value=job,
+                )
+            call = job.call(**(arguments or {}))
+            self.schedules.declare(job.name if id is None else id, calendar, call, options)
+            return job
+
+        return declare
+
     # ── what is around the handlers ──────────────────────────────────────────────────────────
 
     def provide(self, function: ProviderT) -> ProviderT:
@@ -204,6 +238,12 @@ class App:
         queue, priority and delivery are those that its workers published. A name that nobody has
         published yet is accepted too, because a producer may start before the first worker.
         """
+        return await submit_one(self._client, await self.call(type, arguments, **options))
+
+    async def call(
+        self, type: str, arguments: Mapping[str, object], **options: Unpack[SubmitOptions]
+    ) -> Call[object]:
+        """Check a job like ``submit`` and make it, without submitting it yet."""
         checked = option.read(options)
         client = self._client
         if not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -227,7 +267,7 @@ class App:
             # Asked first: what is wrong with a secret argument must be said without quoting it.
             checked = await client.published(type, checked)
             args = payload.encode(dict(arguments), secrets=checked.extras.secrets)
-        return await submit_one(client, Call[object](client.new_job(type, args, checked)))
+        return Call[object](client.new_job(type, args, checked))
 
     async def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit many calls, in batches as large as the store takes; a batch is stored whole.

@@ -69,6 +69,8 @@ class Settings:
     """How long idempotency keys are kept after their job is gone."""
     store_deadline: float = 30.0
     """How long one call of the store may take before it counts as failed."""
+    fire_newest_first: int = 0
+    """1: while more falls due than can be fired at once, the newest occurrences go first."""
     speed: float = 1.0
     """Divides every delay and retry pause; for demonstrations only."""
 
@@ -93,6 +95,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "keep_dead": (900.0, 3650 * 86_400.0),
     "keep_keys": (7 * 86_400.0, 3650 * 86_400.0),
     "store_deadline": (1.0, 3600.0),
+    "fire_newest_first": (0, 1),
     "speed": (0.001, 1_000_000.0),
 }
 

@@ -155,7 +155,7 @@ def check_known(options: Mapping[str, object], known: Collection[str], whose: st
 
 def positive_seconds(what: str, value: object) -> float:
     """Check a duration that must be longer than nothing."""
-    number = _seconds(what, value)
+    number = seconds(what, value)
     if not 0.001 <= number <= LONGEST_DELAY:
         raise InvalidTime(
             f"{what} {shown(value)} is out of range",
@@ -247,7 +247,8 @@ def secrets(value: object) -> tuple[str, ...]:
     return tuple(check_name("argument", name) for name in cast("Collection[object]", value))
 
 
-def _seconds(what: str, value: object) -> float:
+def seconds(what: str, value: object) -> float:
+    """Read a duration as users write it, of any sign."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -270,7 +271,7 @@ def _seconds(what: str, value: object) -> float:
 
 
 def _delay(value: object) -> float:
-    number = _seconds("delay", value)
+    number = seconds("delay", value)
     if number < 0:
         raise InvalidTime(
             f"delay {shown(value)} is negative",
@@ -364,5 +365,5 @@ def _as_given(given: Mapping[str, object]) -> bytes:
         body["run_at"] = _run_at(body["run_at"])
     for name in ("delay", "timeout"):
         if name in body:
-            body[name] = _seconds(name, body[name])
+            body[name] = seconds(name, body[name])
     return payload.canonical(payload.encode(body, "options"))

@@ -22,9 +22,14 @@ class Service(ABC):
     """
 
     name = "service"
+    patience: float | None = None
+    """Seconds after which a step that has not come to its end is given up and begun anew; None:
+    its steps may wait for as long as they like."""
 
     def __init__(self) -> None:
         self.progress = runtime.monotonic()
+        self.restarts = 0
+        """How many steps were given up."""
         self._stopped = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -46,11 +51,16 @@ class Service(ABC):
     async def _loop(self) -> None:
         pause = _FIRST_PAUSE
         while not self._stopped.is_set():
+            limit = asyncio.timeout(self.patience)
             try:
-                delay = await self.step()
+                async with limit:
+                    delay = await self.step()
                 pause = _FIRST_PAUSE
                 self.progress = runtime.monotonic()
             except Exception as error:  # noqa: BLE001 - a service must survive any step
+                if isinstance(error, TimeoutError) and limit.expired():
+                    self.restarts += 1
+                    events.emit(events.SERVICE_STUCK, service=self.name, seconds=self.patience)
                 expected = isinstance(error, LamplighterError)
                 events.emit(events.SERVICE_ERROR, service=self.name, error=error, expected=expected)
                 delay, pause = pause, min(pause * 2, _LONGEST_PAUSE)

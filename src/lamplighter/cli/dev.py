@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -16,7 +16,7 @@ from lamplighter.app import App, Story
 from lamplighter.cli import output, store
 from lamplighter.cli.board import Board
 from lamplighter.cli.feed import Printer, short_cause
-from lamplighter.cli.program import load_worker_app
+from lamplighter.cli.program import declarer, load_worker_app
 from lamplighter.cli.reloader import Reloader, folders_of
 from lamplighter.cli.view import LiveView, PlainView, View
 from lamplighter.cli.worker import process_options, process_settings
@@ -121,9 +121,12 @@ class Development:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
 
-    def _services(self, engine: Engine, settings: Settings) -> list[Service]:
+    def _services(
+        self, engine: Engine, settings: Settings, workers: Callable[[], int]
+    ) -> list[Service]:
         services = [
-            *coordinator.services(engine, settings),
+            *coordinator.services(engine, settings, workers),
+            declarer(engine, self._app),
             *self._view.services(engine, self._supervisor),
         ]
         if self._watched:

@@ -10,12 +10,14 @@ from typing import Any, NoReturn
 
 import click
 
+from lamplighter.cli.cron import cron
 from lamplighter.cli.dev import dev
 from lamplighter.cli.dlq import dlq
 from lamplighter.cli.doctor import doctor
 from lamplighter.cli.jobs import jobs
 from lamplighter.cli.migrate import migrate
 from lamplighter.cli.queues import queues
+from lamplighter.cli.schedules import schedules
 from lamplighter.cli.submit import submit
 from lamplighter.cli.tenants import tenants
 from lamplighter.cli.types import types
@@ -108,10 +110,12 @@ for command in (
     jobs,
     why,
     dlq,
+    schedules,
     queues,
     tenants,
     types,
     workers,
+    cron,
     migrate,
     doctor,
 ):

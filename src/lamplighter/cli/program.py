@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import socket
 
 from lamplighter import config
 from lamplighter.app import App
 from lamplighter.cli import output
 from lamplighter.config import Settings
+from lamplighter.coordinator import Declarer
 from lamplighter.model.errors import InvalidApp
 from lamplighter.model.names import shown
+from lamplighter.port.store import Engine
 from lamplighter.worker.load import load, load_registry
 
 
@@ -42,6 +45,11 @@ def load_worker_app(spec: str, **given: object) -> App:
         _tell_of_two_stores(app.settings.url)
     app.configure(_over(app.settings, checked, chosen))
     return app
+
+
+def declarer(engine: Engine, app: App) -> Declarer:
+    """Give the service that puts the schedules which a program declares."""
+    return Declarer(engine, tuple(app.schedules.declared.values()), by=socket.gethostname())
 
 
 def _tell_of_two_stores(used: str) -> None:

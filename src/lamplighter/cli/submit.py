@@ -13,12 +13,12 @@ import click
 from lamplighter import config
 from lamplighter.app import App
 from lamplighter.cli import output, reading, store
+from lamplighter.cli.fitting import check_names
 from lamplighter.cli.program import load_app
 from lamplighter.handle import Handle
-from lamplighter.model.errors import InvalidArguments, UnknownType
+from lamplighter.model.errors import UnknownType
 from lamplighter.model.names import shown
 from lamplighter.options import Priority
-from lamplighter.port.values import TypeRow
 
 
 @click.command()
@@ -117,31 +117,9 @@ async def _for_published(
         )
     schemas: list[dict[str, Any]] = [json.loads(row.schema) for row in versions]
     arguments = reading.arguments(texts, schemas[0] if schemas else {})
-    if schemas and not any(_names_fit(arguments, schema) for schema in schemas) and not force:
-        raise _misfit(type, arguments, versions[0])
+    if not force:
+        check_names(type, arguments, schemas)
     return arguments
-
-
-def _names_fit(arguments: dict[str, object], schema: dict[str, Any]) -> bool:
-    known, needed = schema.get("properties", {}), schema.get("required", [])
-    open_ended = schema.get("additionalProperties", True)
-    return arguments.keys() >= set(needed) and (
-        bool(open_ended) or arguments.keys() <= known.keys()
-    )
-
-
-def _misfit(type: str, arguments: dict[str, object], row: TypeRow) -> InvalidArguments:
-    schema: dict[str, Any] = json.loads(row.schema)
-    needed = schema.get("required", [])
-    names = ", ".join(
-        name if name in needed else f"{name} (optional)" for name in schema.get("properties", {})
-    )
-    given = ", ".join(arguments) or "none"
-    return InvalidArguments(
-        f"the arguments do not fit `{type}`: given were {given}",
-        hint=f"it takes {names or 'no arguments'}",
-        value=given,
-    )
 
 
 def _print(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -11,10 +11,12 @@ import click
 from lamplighter import coordinator
 from lamplighter.cli import reading, store
 from lamplighter.cli.feed import Printer
-from lamplighter.cli.program import load_worker_app
+from lamplighter.cli.program import declarer, load_worker_app
 from lamplighter.config import Settings
 from lamplighter.model.errors import InvalidOption
 from lamplighter.observability import events
+from lamplighter.port.store import Engine
+from lamplighter.service import Service
 from lamplighter.worker import autoscale as ranges
 from lamplighter.worker import queues as queue_list
 from lamplighter.worker.supervisor import Supervisor, no_services, run_until_signalled
@@ -83,7 +85,9 @@ def process_settings(
 @click.option(
     "--grace", metavar="DURATION", help="Time for running jobs after SIGTERM.  [default: 30s]"
 )
-@click.option("--no-coordinator", is_flag=True, help="Leave rescue and retention to others.")
+@click.option(
+    "--no-coordinator", is_flag=True, help="Leave rescue, retention and schedules to others."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for every job.")
 @store.store_options
 def worker(
@@ -113,7 +117,13 @@ def worker(
         **process_settings(**processes),
     )
     printer = Printer(speed=app.settings.speed, as_json=as_json)
-    services = no_services if no_coordinator else coordinator.services
+    chosen = no_services if no_coordinator else coordinator.services
+
+    def services(
+        engine: Engine, settings: Settings, workers: Callable[[], int]
+    ) -> Sequence[Service]:
+        return (*chosen(engine, settings, workers), declarer(engine, app))
+
     work = _work(spec, app.settings, printer, verbose=verbose, queues=asked, services=services)
     if not store.run(work):
         sys.exit(FAILED)

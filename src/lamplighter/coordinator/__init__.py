@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lamplighter.config import Settings
+from lamplighter.coordinator.declare import Declarer
+from lamplighter.coordinator.fire import Firer
 from lamplighter.coordinator.prune import Pruner
-from lamplighter.coordinator.rescue import Rescuer
+from lamplighter.coordinator.rescue import Rescuer, alone
+from lamplighter.coordinator.zones import Zones
 from lamplighter.port.store import Engine
 from lamplighter.service import Service
 
-__all__ = ["Pruner", "Rescuer", "services"]
+__all__ = ["Declarer", "Firer", "Pruner", "Rescuer", "Zones", "services"]
 
 
-def services(engine: Engine, settings: Settings) -> list[Service]:
-    """Give every service of the coordinator, not started yet."""
-    return [Rescuer(engine, settings), Pruner(engine, settings)]
+def services(
+    engine: Engine, settings: Settings, workers: Callable[[], int] = alone
+) -> list[Service]:
+    """Give every service of the coordinator, not started yet.
+
+    ``workers`` counts those there are: of many, each need not look at the store so often.
+    """
+    return [
+        Rescuer(engine, settings, workers),
+        Firer(engine, settings, workers),
+        Zones(engine),
+        Pruner(engine, settings),
+    ]

@@ -126,6 +126,12 @@ class UnknownJob(LamplighterError, LookupError):
     code = "unknown-job"
 
 
+class UnknownSchedule(LamplighterError, LookupError):
+    """No schedule with this id is in the store."""
+
+    code = "unknown-schedule"
+
+
 class UnknownType(LamplighterError, LookupError):
     """No job type of this name is known here."""
 

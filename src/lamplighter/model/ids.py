@@ -5,13 +5,14 @@ own sequence, because clients' clocks differ.
 
 The shard bits are the client's choice. A store that is divided keeps a job in the shard that they
 give, modulo the number of its shards; other stores do not look at them. Jobs with an idempotency
-key have the bits of their key (`shard_of_key`), so that the key always meets itself; others share
-theirs with what is submitted together with them.
+key have the bits of their key (`shard_of_key`), so that the key always meets itself; jobs of a
+schedule have those of the schedule; others share theirs with what is submitted together with them.
 """
 
 from __future__ import annotations
 
 import zlib
+from hashlib import blake2b
 
 from lamplighter.model.errors import InvalidName
 from lamplighter.model.names import shown
@@ -77,6 +78,21 @@ def shard_of_key(tenant: str, scope: str, key: str) -> int:
     """Give the shard for jobs with an idempotency key: always the same for the same key."""
     name = f"{tenant}\0{scope}\0{key}"
     return zlib.crc32(name.encode("utf-8", "replace")) & ((1 << SHARD_BITS) - 1)
+
+
+def shard_of_schedule(schedule_id: str) -> int:
+    """Give the shard for a schedule and its jobs: always the same for the same schedule."""
+    return zlib.crc32(schedule_id.encode("utf-8", "replace")) & ((1 << SHARD_BITS) - 1)
+
+
+def of_occurrence(schedule_id: str, due_ms: int) -> str:
+    """Give the id of the job for an occurrence: always the same for the same occurrence.
+
+    So whoever plans it a second time, in whatever state the store is, makes no second job.
+    """
+    name = f"{schedule_id}\0{due_ms}".encode("utf-8", "replace")
+    chance = int.from_bytes(blake2b(name, digest_size=9).digest()) & ((1 << RANDOM_BITS) - 1)
+    return compose(due_ms, shard_of_schedule(schedule_id), chance)
 
 
 def moved(job_id: str, shard: int) -> str:

@@ -35,6 +35,11 @@ def check_key(value: object) -> str:
     return _check("idempotency key", value, KEY_LIMIT)
 
 
+def check_schedule(value: object) -> str:
+    """Return a valid id of a schedule, or say what is wrong with it."""
+    return _check("schedule id", value, KEY_LIMIT)
+
+
 def check_words(what: str, value: object) -> str:
     """Return a valid note of an operator (who, why), or say what is wrong with it."""
     if isinstance(value, str) and len(value) <= WORDS_LIMIT and not _CONTROL.intersection(value):

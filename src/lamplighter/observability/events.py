@@ -35,6 +35,11 @@ SERVICE_ERROR = "service.error"
 PRUNED = "store.pruned"
 CLOCK_JUMPED = "clock.jumped"
 STORE_LOG_LARGE = "store.log_large"
+SCHEDULES_FIRED = "schedules.fired"
+SCHEDULES_BEHIND = "schedules.behind"
+SCHEDULE_HELD = "schedule.held"
+SCHEDULES_REPLANNED = "schedules.replanned"
+SERVICE_STUCK = "service.stuck"
 
 EVENTS: Mapping[str, str] = {
     JOB_SUBMITTED: "Jobs were accepted by the store: count, created, types.",
@@ -60,6 +65,13 @@ EVENTS: Mapping[str, str] = {
     PRUNED: "Retention removed records: jobs, keys, others.",
     CLOCK_JUMPED: "The search for lost jobs came late, as the clock was set, the machine slept or "
     "the store was away: seconds.",
+    SCHEDULES_FIRED: "Jobs were made of what schedules said: count.",
+    SCHEDULES_BEHIND: "Occurrences fall due faster than they are fired, or not any more: behind, "
+    "lag_ms.",
+    SCHEDULE_HELD: "A schedule was held because its runs failed: schedule, reason.",
+    SCHEDULES_REPLANNED: "Next runs were computed anew with other time zone data: count, zones.",
+    SERVICE_STUCK: "A step of a service did not come to its end and was begun anew: service, "
+    "seconds.",
     STORE_LOG_LARGE: "The store's log cannot start over, perhaps for a stuck reader: path, bytes.",
 }
 

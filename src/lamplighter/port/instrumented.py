@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from lamplighter.port.capabilities import Capabilities
     from lamplighter.port.checkup import Checkup
+    from lamplighter.port.schedules import ScheduleStore
     from lamplighter.port.store import (
         Engine,
         Inspector,
@@ -45,6 +46,10 @@ class Instrumented:
     @property
     def jobs(self) -> JobStore:
         return self._jobs
+
+    @property
+    def schedules(self) -> ScheduleStore:
+        return self._schedules
 
     @property
     def membership(self) -> Membership:
@@ -83,6 +88,7 @@ class Instrumented:
     def _bind(self) -> None:
         engine = self._engine
         self._jobs: JobStore = told(engine.jobs)
+        self._schedules: ScheduleStore = told(engine.schedules)
         self._membership: Membership = told(engine.membership)
         self._settings: Settings = told(engine.settings)
         self._inspector: Inspector = told(engine.inspector)

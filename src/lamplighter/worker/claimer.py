@@ -72,7 +72,7 @@ class Claimer(Service):
         self._samples = [(runtime.boottime(), 0)]
         self._recent = 0
         self._room_free: asyncio.Future[None] | None = None
-        self._wait: asyncio.Task[bool] | None = None
+        self._waiting: asyncio.Task[object] | None = None
 
     async def step(self) -> float:
         """Claim once, hand it on, and sleep as long as nothing can be due."""
@@ -108,8 +108,8 @@ class Claimer(Service):
     async def stop(self) -> None:
         """Claim nothing any more."""
         self._stopped.set()
-        if self._wait is not None:
-            self._wait.cancel()
+        if self._waiting is not None:
+            self._waiting.cancel()
         if self._room_free is not None and not self._room_free.done():
             self._room_free.set_result(None)
         await super().stop()
@@ -200,13 +200,16 @@ class Claimer(Service):
             timeout = min(timeout, answer.poll_after_ms / 1000)
         types = self._types()
         ahead = self._ahead(request, answer, timeout)
-        waiting = self._engine.wakeup.wait(self._topics, timeout, types=types, ahead=ahead)
-        self._wait = asyncio.ensure_future(waiting)
+        # In this very task: another one would only stand between a job and its worker.
+        self._waiting = task = asyncio.current_task()
         try:
-            await self._wait
+            await self._engine.wakeup.wait(self._topics, timeout, types=types, ahead=ahead)
         except asyncio.CancelledError:
-            if not self._stopped.is_set():  # then it was `stop`
+            if task is None or not self._stopped.is_set():
                 raise
+            task.uncancel()  # it was `stop`
+        finally:
+            self._waiting = None
         if ahead is not None and (self._stopped.is_set() or self._types() != types):
             self._request = replace(ahead, limit=0)
             await self._claim(self._request)

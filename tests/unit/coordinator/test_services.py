@@ -1,5 +1,6 @@
-"""Rescue and retention, step by step."""
+"""Rescue and retention, step by step, and the loop that all services share."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from lamplighter.model.job import JobState
 from lamplighter.observability import events
 from lamplighter.port.store import FINISHED_TOPIC, queue_topic
 from lamplighter.port.values import Expired, Pruned, SettleAnswer
+from lamplighter.service import Service
 from tests.unit.worker.fakes import Clock, make_claim, make_engine
 
 SETTINGS = Settings(lease=30.0)
@@ -380,7 +382,84 @@ async def test_only_who_leads_prunes(engine, clock):
     assert prune.asked == []
 
 
-async def test_the_coordinator_is_rescue_and_retention(engine):
+async def test_the_coordinator_rescues_fires_follows_the_zones_and_prunes(engine):
     names = [service.name for service in coordinator.services(engine, SETTINGS)]
 
-    assert names == ["rescue", "prune"]
+    assert names == ["rescue", "fire", "zones", "prune"]
+
+
+# ── patience ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Stuck(Service):
+    """A service whose first steps never come to their end."""
+
+    name = "stuck"
+    patience = 0.02
+
+    def __init__(self, stuck: int) -> None:
+        super().__init__()
+        self.begun = 0
+        self.given_up = 0
+        self.free = asyncio.Event()
+        self.done = asyncio.Event()
+        self._stuck = stuck
+
+    async def step(self) -> float:
+        self.begun += 1
+        if self.begun <= self._stuck:
+            try:
+                await self.free.wait()
+            finally:
+                self.given_up += 1
+        self.done.set()
+        return 3600.0
+
+
+async def test_a_stuck_step_is_given_up_counted_and_begun_anew(told):
+    service = Stuck(2)
+    began = service.progress
+    service.start()
+    async with asyncio.timeout(20):
+        await service.done.wait()
+        await service.stop()
+
+    assert (service.begun, service.given_up, service.restarts) == (3, 2, 2)
+    assert service.progress > began
+    stuck = [fields for name, fields in told if name == events.SERVICE_STUCK]
+    assert stuck == [{"service": "stuck", "seconds": 0.02}] * 2
+
+
+async def test_a_step_that_raises_a_timeout_of_its_own_is_not_stuck(told):
+    class Late(Stuck):
+        patience = 600.0
+
+        async def step(self) -> float:
+            if not self.begun:
+                self.begun += 1
+                raise TimeoutError
+            return await super().step()
+
+    service = Late(0)
+    service.start()
+    async with asyncio.timeout(20):
+        await service.done.wait()
+        await service.stop()
+
+    assert service.restarts == 0
+    assert events.SERVICE_STUCK not in [name for name, _ in told]
+
+
+async def test_a_service_without_patience_may_wait_as_long_as_it_likes():
+    class Waiting(Stuck):
+        patience = None
+
+    service = Waiting(1)
+    service.start()
+    async with asyncio.timeout(20):
+        await asyncio.sleep(5 * Stuck.patience)
+        service.free.set()
+        await service.done.wait()
+        await service.stop()
+
+    assert (service.begun, service.restarts) == (1, 0)

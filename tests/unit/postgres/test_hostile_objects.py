@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -9,6 +10,16 @@ import pytest
 from lamplighter.engines.postgres.engine import PostgresEngine
 from lamplighter.model.job import NewJob
 from lamplighter.port.conformance.builders import completed, failed, key, new_job, recording
+from lamplighter.port.schedules import (
+    Backfill,
+    Firing,
+    NewSchedule,
+    Overlap,
+    Run,
+    RunKind,
+    ScheduleFilter,
+    Skip,
+)
 from lamplighter.port.values import (
     ClaimRequest,
     JobFilter,
@@ -137,9 +148,44 @@ async def do_everything(engine: PostgresEngine) -> None:
     await engine.settings.put_tenant("default", TenantSettings(held=True, weight=2), **BY)
     await engine.settings.put_type("work", TypeSettings(held=True), **BY)
     await look(engine, ids)
+    await schedules(engine)
     await engine.membership.leave("w")
     await engine.wakeup.wait(["a topic"], 0.05)  # opens an ear
     await engine.wakeup.notify("a topic")
+
+
+async def schedules(engine: PostgresEngine) -> None:
+    """Call every verb of schedules, with runs of every fate."""
+    store = engine.schedules
+    wanted = NewSchedule(id="s", spec="{}", tenant="default", type="work", due_ms=1)
+    await store.put_schedules([wanted, replace(wanted, spec="other")], by="ada")
+    await store.backfill("s", Backfill(from_ms=1, to_ms=2, cursor_ms=1, limit=5), **BY)
+    for newest_first in (False, True):
+        found = await store.due_schedules(limit=5, lease_ms=0, newest_first=newest_first)
+        known = found.schedules[0].record
+        now = found.now_ms
+        runs = [Run(due_ms=now + n, job=new_job(), overlap=one) for n, one in enumerate(Overlap)]
+        plan = Firing(
+            id="s",
+            version=known.version,
+            cursor_ms=known.cursor_ms,
+            next_cursor_ms=now + len(runs),
+            due_ms=1,
+            runs=(*runs, replace(runs[-1], due_ms=now + len(runs), job=new_job())),
+            skips=(Skip(due_ms=now - 1, first_ms=known.cursor_ms, reason="late"),),
+            backfill=known.backfill,
+            hold="enough",
+            keep=(0, 0),
+        )
+        await store.fire([plan])
+        await store.unhold_schedules(["s"], **BY)
+    wish = Run(due_ms=1, job=new_job(), kind=RunKind.TRIGGER, overlap=Overlap.CANCEL_RUNNING)
+    await store.trigger("s", wish, **BY)
+    await store.hold_schedules(["s"], **BY)
+    await store.schedule("s")
+    await store.schedules(ScheduleFilter(prefix="s", tenants=("default",)), limit=5)
+    await store.runs("s", limit=5)
+    await store.delete_schedules(["s"], **BY)
 
 
 async def work(engine: PostgresEngine) -> list[NewJob]:

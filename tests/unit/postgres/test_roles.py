@@ -26,6 +26,14 @@ from lamplighter.port.conformance.plugin import (
     open_engine,
     store_url,
 )
+from lamplighter.port.schedules import (
+    Backfill,
+    Firing,
+    NewSchedule,
+    Run,
+    RunKind,
+    ScheduleFilter,
+)
 from lamplighter.port.values import (
     ClaimRequest,
     JobFilter,
@@ -125,7 +133,10 @@ def fresh_store(make_users: Callable[[], Users], clock: VirtualClock) -> Callabl
     return fresh
 
 
-for _module in ("prune", "purge", "replay", "cancel", "hold", "record", "settings", "membership"):
+for _module in (
+    "prune", "purge", "replay", "cancel", "hold", "record", "settings", "membership",
+    "put_schedules", "hold_schedules", "backfill",
+):  # fmt: skip
     _found = vars(import_module(f"lamplighter.port.conformance.{_module}"))
     globals().update({name: one for name, one in _found.items() if name.startswith("test_")})
 
@@ -192,9 +203,19 @@ async def test_who_looks_sees_everything_and_can_change_nothing(users: Users):
     await look.dead_groups(JobFilter())
     await look.logs(jobs[0].id)
     assert await look.attempts(third.job.id)
+    schedule = NewSchedule(id="s", spec="{}", tenant="default", type="work", due_ms=1)
+    await running.schedules.put_schedules([schedule], by="ada")
+    wish = Run(due_ms=1, job=new_job(schedule="s"), kind=RunKind.TRIGGER)
+    await running.schedules.trigger("s", wish, **BY)
+    seen = reading.schedules
+    assert await seen.schedule("s")
+    assert len((await seen.schedules(ScheduleFilter(), limit=5)).schedules) == 1
+    assert len((await seen.runs("s", limit=5)).runs) == 1
 
     ids = [jobs[0].id]
     worker = NewWorker(id="w", host="h", pid=1, queues=("default",), slots=1)
+    plan = Firing(id="s", version=1, cursor_ms=1, next_cursor_ms=2, due_ms=None)
+    past = Backfill(from_ms=1, to_ms=2, cursor_ms=1, limit=1)
     writes: dict[str, Callable[[], Awaitable[object]]] = {
         "submit": lambda: reading.jobs.submit([new_job()]),
         "claim": lambda: reading.jobs.claim(asking()),
@@ -215,6 +236,14 @@ async def test_who_looks_sees_everything_and_can_change_nothing(users: Users):
         "put_queue": lambda: reading.settings.put_queue("q", QueueSettings(held=True), **BY),
         "put_tenant": lambda: reading.settings.put_tenant("t", TenantSettings(held=True), **BY),
         "put_type": lambda: reading.settings.put_type("t", TypeSettings(held=True), **BY),
+        "put_schedules": lambda: seen.put_schedules([schedule], by="ada"),
+        "due_schedules": lambda: seen.due_schedules(limit=5, lease_ms=1000),
+        "fire": lambda: seen.fire([plan]),
+        "trigger": lambda: seen.trigger("s", wish, **BY),
+        "backfill": lambda: seen.backfill("s", past, **BY),
+        "hold_schedules": lambda: seen.hold_schedules(["s"], **BY),
+        "unhold_schedules": lambda: seen.unhold_schedules(["s"], **BY),
+        "delete_schedules": lambda: seen.delete_schedules(["s"], **BY),
     }
     for verb, write in writes.items():
         with pytest.raises(StoreForbidden) as refused:

@@ -22,6 +22,17 @@ from lamplighter.port.conformance.builders import (
     released,
     submit,
 )
+from lamplighter.port.conformance.schedule_builders import (
+    at,
+    backfill_of,
+    fire,
+    new_schedule,
+    put,
+    run_at,
+    skip_of,
+    wanted_run,
+)
+from lamplighter.port.schedules import Overlap, RunKind, ScheduleFilter
 from lamplighter.port.values import (
     JobFilter,
     NewWorker,
@@ -100,9 +111,43 @@ async def live(store: Store):
     await engine.settings.put_tenant("tenant 1", TenantSettings(held=True), **BY)
 
 
+async def live_by_the_calendar(store: Store):
+    """Schedules of all kinds, with runs of every class."""
+    engine, clock = store.engine, store.clock
+    names = [f"täglich {n}:%" for n in range(8)]
+    await put(engine, *(new_schedule(name, due_ms=at(n - 4)) for n, name in enumerate(names)))
+    await engine.schedules.due_schedules(limit=3, lease_ms=10_000)
+    for name in names[:6]:
+        runs = [
+            run_at(at(n), Overlap.QUEUE_ALL, schedule=name, run_at_ms=at(0)) for n in range(1, 5)
+        ]
+        await fire(engine, *runs, schedule=name, skips=[skip_of(at(-3), at(-1), count=3)])
+    taken = await claim(engine, 100)
+    mine = [one for one in taken if one.job.schedule is not None]
+    others = [one for one in taken if one.job.schedule is None]
+    assert len(mine) >= 6
+    await engine.jobs.settle([released(one) for one in others])
+    await engine.jobs.settle([completed(one) for one in mine[:3]])
+    await engine.jobs.settle([failed(one, retry=Retry(max_attempts=1)) for one in mine[3:5]])
+    await engine.jobs.replay([mine[0].job.id, mine[3].job.id], **BY)
+    for name in names[:6]:
+        again = run_at(at(9), Overlap.CANCEL_RUNNING, schedule=name, run_at_ms=at(0))
+        await fire(engine, *([again] if name in names[:2] else []), schedule=name, keep=(0, 2))
+    await engine.schedules.trigger(names[6], wanted_run(schedule=names[6]), **BY)
+    await engine.schedules.backfill(names[7], backfill_of(at(-9), at(-1)), **BY)
+    past = run_at(at(-8), kind=RunKind.BACKFILL, schedule=names[7], run_at_ms=at(0))
+    await fire(engine, past, schedule=names[7], due_ms=clock.now_ms())
+    await engine.schedules.hold_schedules(names[4:6], **BY)
+    await engine.schedules.unhold_schedules(names[5:6], **BY)
+    await engine.schedules.delete_schedules(names[1:2], **BY)
+
+
 async def wind_up(store: Store):
     """Let every job end, and keep nothing of it."""
     engine, clock = store.engine, store.clock
+    page = await engine.schedules.schedules(ScheduleFilter(), limit=100)
+    if page.schedules:
+        await engine.schedules.delete_schedules([one.id for one in page.schedules], **BY)
     await engine.settings.put_tenant("tenant 1", TenantSettings(held=False), **BY)
     await engine.settings.put_type("mail", TypeSettings(held=False), **BY)
     clock.advance(seconds=60)
@@ -128,6 +173,7 @@ def test_the_document_and_the_program_know_the_same_keys() -> None:
 
 async def test_a_varied_life_leaves_no_key_that_the_document_does_not_name(store: Store):
     await live(store)
+    await live_by_the_calendar(store)
 
     found = store.keys()
 
@@ -143,6 +189,7 @@ async def test_a_varied_life_leaves_no_key_that_the_document_does_not_name(store
 
 async def test_after_a_varied_life_the_indexes_agree_with_the_records(store: Store):
     await live(store)
+    await live_by_the_calendar(store)
 
     assert await store.faults() == ()
     assert (await audit(store.call)).jobs == sum((await store.engine.inspector.counts()).values())
@@ -150,6 +197,7 @@ async def test_after_a_varied_life_the_indexes_agree_with_the_records(store: Sto
 
 async def test_when_all_jobs_are_gone_only_what_is_said_to_stay_is_left(store: Store):
     await live(store)
+    await live_by_the_calendar(store)
     await wind_up(store)
 
     left = store.keys().keys()
@@ -187,5 +235,33 @@ async def test_the_audit_finds_damage(
     assert await store.faults() == ()
 
     store.client.execute_command(*damage(store.key(""), second.job.id))
+
+    assert any(words in fault for fault in await store.faults()), await store.faults()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda p, _: ("DEL", p + "schedules"), "but is not in schedules"),
+        (lambda p, _: ("ZREM", p + "schedules", "first"), "schedule first is due at"),
+        (lambda p, _: ("ZADD", p + "schedules", "5", "held"), "is held, but stands in schedules"),
+        (lambda p, _: ("ZADD", p + "schedules", "5", "nobody"), "2 `looks` of schedules"),
+        (lambda p, _: ("DEL", p + "schedule:first"), "is in schedule_ids, but nowhere else"),
+        (lambda p, _: ("HDEL", p + "specs", "first"), "schedule first has nothing in specs"),
+        (lambda p, _: ("ZREM", p + "schedule_ids", "first"), "2 `specs` of schedules were found"),
+        (lambda p, id_: ("DEL", p + "job:" + id_), "has a run that is started, but its job"),
+    ],
+)
+async def test_the_audit_finds_damage_to_schedules(
+    one_shard: Store, damage: Callable[[str, str], tuple[str, ...]], words: str
+) -> None:
+    store = one_shard
+    await put(store.engine, *(new_schedule(name) for name in ("first", "second", "held")))
+    await store.engine.schedules.hold_schedules(["held"], **BY)
+    run = run_at(at(1), schedule="second")
+    await fire(store.engine, run, schedule="second", due_ms=at(2))
+    assert await store.faults() == ()
+
+    store.client.execute_command(*damage(store.key(""), run.job.id))
 
     assert any(words in fault for fault in await store.faults()), await store.faults()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,15 @@ from lamplighter.port.conformance.builders import (
     settle_one,
 )
 from lamplighter.port.conformance.clock import VirtualClock
+from lamplighter.port.conformance.schedule_builders import (
+    look,
+    new_schedule,
+    plan_of,
+    put,
+    run_at,
+    runs_of,
+)
+from lamplighter.port.schedules import RunState
 from lamplighter.port.values import Recording, SettleAnswer, SubmitAnswer, Submitted
 
 if TYPE_CHECKING:
@@ -108,6 +118,26 @@ async def test_a_migrated_store_has_the_shape_of_a_new_one(
     assert schema(old) == schema(tmp_path / "new.db")
 
 
+@pytest.mark.parametrize("version", range(1, len(database.migrations())))
+async def test_a_store_of_any_older_version_is_migrated_with_its_jobs(
+    old: Path, tmp_path: Path, clock: VirtualClock, version: int
+) -> None:
+    steps = database.migrations()
+    with closing(sqlite3.connect(old)) as connection:
+        connection.executescript("".join(steps[1:version]))
+        connection.execute(f"PRAGMA user_version = {version}")
+    database.prepare(tmp_path / "new.db", lambda: 0, migrate=False)
+
+    migrated = connect(f"sqlite:///{old}", clock_ms=clock.now_ms)
+    assert await migrated.migrate() == (version, len(steps))
+
+    await migrated.open()
+    found = {job_id: (await record(migrated, job_id)).status for job_id in STATUSES}
+    await migrated.close()
+    assert found == STATUSES
+    assert schema(old) == schema(tmp_path / "new.db")
+
+
 async def test_migrating_again_changes_nothing(engine: Engine, old: Path) -> None:
     newest = len(database.migrations())
 
@@ -185,3 +215,31 @@ async def test_a_dead_job_runs_again(engine: Engine) -> None:
     assert (await record(engine, DEAD)).progress == Progress(done=1)
     outcomes = [one.outcome for one in await engine.inspector.attempts(SUCCEEDED)]
     assert outcomes == ["succeeded", "running"]
+
+
+async def test_a_migrated_store_keeps_schedules_beside_its_jobs(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    due = clock.now_ms()
+    await put(engine, new_schedule(due_ms=due))
+    (found,) = (await look(engine)).schedules
+
+    await engine.schedules.fire([plan_of(found.record, run_at(due))])
+
+    made = run_at(due).job.id
+    assert await handed_out(engine, 10) == [ALSO_READY, READY, made]
+    assert [(run.job_id, run.state) for run in await runs_of(engine)] == [(made, RunState.STARTED)]
+
+
+async def test_jobs_from_before_there_were_schedules_end_as_they_did(engine: Engine) -> None:
+    await put(engine, new_schedule())
+    (taken,) = await engine.jobs.claims_of("worker-1")
+
+    await settle_one(engine, completed(taken))
+    await engine.jobs.cancel([READY, LATER], **BY)
+    await engine.jobs.replay([DEAD], **BY)
+
+    assert (await record(engine, RUNNING)).state is JobState.SUCCEEDED
+    assert (await record(engine, DEAD)).state is JobState.WAITING
+    assert await runs_of(engine) == []
+    assert (await look(engine)).schedules == []

@@ -10,28 +10,57 @@ from lamplighter.engines.postgres import address, installer
 from lamplighter.engines.postgres.call import Call
 from lamplighter.engines.postgres.pool import Pools
 from lamplighter.engines.postgres.rights import NOBODY, Holders
-from lamplighter.engines.postgres.verbs import inspect, membership, rescue
+from lamplighter.engines.postgres.verbs import (
+    inspect,
+    inspect_schedules,
+    membership,
+    rescue,
+)
 from lamplighter.engines.postgres.verbs import settings as operators
+from lamplighter.engines.postgres.verbs.backfill import backfill as begin_backfill
 from lamplighter.engines.postgres.verbs.cancel import cancel
 from lamplighter.engines.postgres.verbs.check_up import check_up
 from lamplighter.engines.postgres.verbs.claim import claim
+from lamplighter.engines.postgres.verbs.delete_schedules import delete_schedules
+from lamplighter.engines.postgres.verbs.due_schedules import due_schedules
 from lamplighter.engines.postgres.verbs.explain import explain
+from lamplighter.engines.postgres.verbs.fire import fire
 from lamplighter.engines.postgres.verbs.hold import hold
+from lamplighter.engines.postgres.verbs.hold_schedules import hold_schedules
 from lamplighter.engines.postgres.verbs.prune import prune
 from lamplighter.engines.postgres.verbs.purge import purge
+from lamplighter.engines.postgres.verbs.put_schedules import put_schedules
 from lamplighter.engines.postgres.verbs.record import record
 from lamplighter.engines.postgres.verbs.renew import renew
 from lamplighter.engines.postgres.verbs.replay import replay
 from lamplighter.engines.postgres.verbs.retry import retry
 from lamplighter.engines.postgres.verbs.settle import settle
 from lamplighter.engines.postgres.verbs.submit import Herald, submit
+from lamplighter.engines.postgres.verbs.trigger import trigger
 from lamplighter.engines.postgres.verbs.unhold import unhold
+from lamplighter.engines.postgres.verbs.unhold_schedules import unhold_schedules
 from lamplighter.engines.postgres.wakeup import PostgresWakeup
 from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
 from lamplighter.model.lifecycle import Settlement
+from lamplighter.model.names import check_words
 from lamplighter.port.capabilities import Capabilities
 from lamplighter.port.checkup import Checkup
 from lamplighter.port.guards import Closed, bounded, check_note
+from lamplighter.port.schedules import (
+    Backfill,
+    DueSchedules,
+    Fired,
+    Firing,
+    NewSchedule,
+    Put,
+    Run,
+    RunPage,
+    ScheduleChanged,
+    ScheduleFilter,
+    SchedulePage,
+    ScheduleRecord,
+    Triggered,
+)
 from lamplighter.port.store import DEFAULT_LEASE_MS
 from lamplighter.port.values import (
     Beat,
@@ -74,6 +103,8 @@ CAPABILITIES = Capabilities(
     max_batch=10_000,
     roles=True,
 )
+_MOST_RUNS = 100
+"""How many runs a plan may have."""
 FORGETFUL = replace(
     CAPABILITIES,
     durable_submit=False,
@@ -98,6 +129,7 @@ class PostgresEngine:
         # The parts exist only between open and close; using them before says so.
         self._closed = cast("Any", Closed(self._address.shown))
         self.jobs: PostgresJobs = self._closed
+        self.schedules: PostgresSchedules = self._closed
         self.membership: PostgresMembership = self._closed
         self.settings: PostgresSettings = self._closed
         self.inspector: PostgresInspector = self._closed
@@ -109,6 +141,7 @@ class PostgresEngine:
             return
         await self._prepare(migrate=False, create=create)
         pools = self._pools = Pools(self._address, self._deadline, self._clock_ms)
+        self.schedules = PostgresSchedules(pools)
         self.membership = PostgresMembership(pools)
         self.settings = PostgresSettings(pools)
         self.inspector = PostgresInspector(pools)
@@ -205,6 +238,73 @@ class PostgresJobs:
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         return await prune(self._call, retention, limit)
+
+
+class PostgresSchedules:
+    """The verbs that keep and fire schedules."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def put_schedules(self, schedules: Sequence[NewSchedule], *, by: str) -> list[Put]:
+        check_words("operator's name", by)
+        return await put_schedules(self._call, _bounded(schedules)) if schedules else []
+
+    async def due_schedules(
+        self, *, limit: int, lease_ms: int, newest_first: bool = False
+    ) -> DueSchedules:
+        return await due_schedules(self._call, limit, lease_ms, newest_first=newest_first)
+
+    async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
+        for one in firings:
+            bounded(one.runs, _MOST_RUNS)
+        return await fire(self._call, _bounded(firings)) if firings else []
+
+    async def trigger(self, schedule_id: str, run: Run, *, by: str, reason: str) -> Triggered:
+        check_note(by, reason)
+        return await trigger(self._call, schedule_id, run, by, reason)
+
+    async def backfill(
+        self, schedule_id: str, backfill: Backfill, *, by: str, reason: str
+    ) -> ScheduleChanged:
+        check_note(by, reason)
+        return await begin_backfill(self._call, schedule_id, backfill)
+
+    async def hold_schedules(
+        self, ids: Sequence[str], *, by: str, reason: str
+    ) -> list[ScheduleChanged]:
+        return await self._operate(hold_schedules, ids, by, reason)
+
+    async def unhold_schedules(
+        self, ids: Sequence[str], *, by: str, reason: str
+    ) -> list[ScheduleChanged]:
+        return await self._operate(unhold_schedules, ids, by, reason)
+
+    async def delete_schedules(
+        self, ids: Sequence[str], *, by: str, reason: str
+    ) -> list[ScheduleChanged]:
+        return await self._operate(delete_schedules, ids, by, reason)
+
+    async def _operate(
+        self,
+        verb: Callable[[Call, Sequence[str], str, str], Awaitable[list[ScheduleChanged]]],
+        ids: Sequence[str],
+        by: str,
+        reason: str,
+    ) -> list[ScheduleChanged]:
+        check_note(by, reason)
+        return await verb(self._call, _bounded(ids), by, reason) if ids else []
+
+    async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
+        return await inspect_schedules.schedule(self._call, schedule_id)
+
+    async def schedules(
+        self, which: ScheduleFilter, *, limit: int, cursor: str | None = None
+    ) -> SchedulePage:
+        return await inspect_schedules.schedules(self._call, which, limit, cursor)
+
+    async def runs(self, schedule_id: str, *, limit: int, cursor: str | None = None) -> RunPage:
+        return await inspect_schedules.runs(self._call, schedule_id, limit, cursor)
 
 
 class PostgresMembership:

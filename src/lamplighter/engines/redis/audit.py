@@ -1,8 +1,9 @@
 """Whether the indexes of a store agree with its records.
 
 Every waiting job stands in exactly its turn, every running one has its lease, every ended one is
-where it is found by its end, and the numbers agree. Scripts keep it so; this looks whether they
-did. It reads all jobs, a page at a time, and changes nothing. Numbers are compared only at the end:
+where it is found by its end, every schedule that is due some day is where it is found then, and the
+numbers agree. Scripts keep it so; this looks whether they did. It reads all jobs and schedules, a
+page at a time, and changes nothing. Numbers are compared only at the end:
 they agree in a store at rest, while one that is at work may move a job between two pages.
 """
 
@@ -86,7 +87,29 @@ async def _audit_shard(call: Call, shard: int, end: float) -> Audit:
         for name in sorted(recorded.keys() | indexed.keys())
         if recorded[name] != indexed[name]
     ]
-    return Audit(recorded["jobs"], tuple(faults))
+    wrong_schedules, whole = await _audit_schedules(call, shard, end)
+    return Audit(recorded["jobs"], (*faults, *wrong_schedules), whole)
+
+
+async def _audit_schedules(call: Call, shard: int, end: float) -> tuple[list[str], bool]:
+    """Look at all schedules; gives what is wrong, and whether there was time for all."""
+    found: Counter[str] = Counter()
+    faults: list[str] = []
+    place = b"-"
+    while True:
+        last, counts, indexed, wrong = await call.run("audit_schedules", (place,), shard=shard)
+        found.update(_numbers(counts))
+        faults += _texts(wrong)
+        if not last:
+            break
+        if runtime.monotonic() > end:
+            return faults, False
+        place = b"(" + last
+    return faults + [
+        f"{found[name]} `{name}` of schedules were found, but {number} are indexed"
+        for name, number in sorted(_numbers(indexed).items())
+        if found[name] != number
+    ], True
 
 
 async def _audit_lanes(call: Call, shard: int) -> tuple[int, list[str]]:

@@ -11,28 +11,52 @@ from lamplighter.engines.redis.call import Call
 from lamplighter.engines.redis.faults import key_pattern
 from lamplighter.engines.redis.promises import CAPABILITIES, DECLARED
 from lamplighter.engines.redis.transport import Transport
-from lamplighter.engines.redis.verbs import inspect, membership, rescue
+from lamplighter.engines.redis.verbs import inspect, inspect_schedules, membership, rescue
 from lamplighter.engines.redis.verbs import settings as operators
+from lamplighter.engines.redis.verbs.backfill import begin_backfill
 from lamplighter.engines.redis.verbs.cancel import cancel
 from lamplighter.engines.redis.verbs.check_up import check_up
 from lamplighter.engines.redis.verbs.claim import claim
+from lamplighter.engines.redis.verbs.delete_schedules import delete_schedules
+from lamplighter.engines.redis.verbs.due_schedules import due_schedules
 from lamplighter.engines.redis.verbs.explain import explain
+from lamplighter.engines.redis.verbs.fire import fire
 from lamplighter.engines.redis.verbs.hold import hold
+from lamplighter.engines.redis.verbs.hold_schedules import hold_schedules
 from lamplighter.engines.redis.verbs.prune import prune
 from lamplighter.engines.redis.verbs.purge import purge
+from lamplighter.engines.redis.verbs.put_schedules import put_schedules
 from lamplighter.engines.redis.verbs.record import record
 from lamplighter.engines.redis.verbs.renew import renew
 from lamplighter.engines.redis.verbs.replay import replay
 from lamplighter.engines.redis.verbs.retry import retry
 from lamplighter.engines.redis.verbs.settle import settle
 from lamplighter.engines.redis.verbs.submit import submit
+from lamplighter.engines.redis.verbs.trigger import trigger
 from lamplighter.engines.redis.verbs.unhold import unhold
+from lamplighter.engines.redis.verbs.unhold_schedules import unhold_schedules
 from lamplighter.engines.redis.wakeup import RedisWakeup
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.job import Attempt, Claim, Delivery, JobRecord, NewJob
 from lamplighter.model.lifecycle import Settlement
+from lamplighter.model.names import check_words
 from lamplighter.port.checkup import Checkup
 from lamplighter.port.guards import Closed, bounded, check_note
+from lamplighter.port.schedules import (
+    Backfill,
+    DueSchedules,
+    Fired,
+    Firing,
+    NewSchedule,
+    Put,
+    Run,
+    RunPage,
+    ScheduleChanged,
+    ScheduleFilter,
+    SchedulePage,
+    ScheduleRecord,
+    Triggered,
+)
 from lamplighter.port.store import DEFAULT_LEASE_MS
 from lamplighter.port.values import (
     Beat,
@@ -86,6 +110,7 @@ class RedisEngine:
         # The parts exist only between open and close; using them before says so.
         self._closed = cast("Any", Closed(self._address.shown))
         self.jobs: RedisJobs = self._closed
+        self.schedules: RedisSchedules = self._closed
         self.membership: RedisMembership = self._closed
         self.settings: RedisSettings = self._closed
         self.inspector: RedisInspector = self._closed
@@ -96,12 +121,15 @@ class RedisEngine:
         if self._transport is not None:
             return
         _, state, facts = await self._prepare(create=create)
-        self.capabilities = replace(self.capabilities, shards=state.shards)
+        self.capabilities = replace(
+            self.capabilities, shards=state.shards, claims_ahead=state.shards == 1
+        )
         transport = self._transport = Transport(self._address, self._deadline, self._clock_ms)
         transport.divide(state.shards)
         transport.watch(facts.memory)
         self.wakeup = RedisWakeup(self._address, transport)
         self.jobs = RedisJobs(transport, self.wakeup)
+        self.schedules = RedisSchedules(transport)
         self.membership = RedisMembership(transport)
         self.settings = RedisSettings(transport)
         self.inspector = RedisInspector(transport)
@@ -207,6 +235,71 @@ class RedisJobs:
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         return await prune(self._call, retention, limit)
+
+
+class RedisSchedules:
+    """The verbs that keep and fire schedules."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def put_schedules(self, schedules: Sequence[NewSchedule], *, by: str) -> list[Put]:
+        check_words("operator's name", by)
+        return await put_schedules(self._call, _bounded(schedules)) if schedules else []
+
+    async def due_schedules(
+        self, *, limit: int, lease_ms: int, newest_first: bool = False
+    ) -> DueSchedules:
+        return await due_schedules(self._call, limit, lease_ms, newest_first=newest_first)
+
+    async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
+        return await fire(self._call, _bounded(firings)) if firings else []
+
+    async def trigger(self, schedule_id: str, run: Run, *, by: str, reason: str) -> Triggered:
+        check_note(by, reason)
+        return await trigger(self._call, schedule_id, run)
+
+    async def backfill(
+        self, schedule_id: str, backfill: Backfill, *, by: str, reason: str
+    ) -> ScheduleChanged:
+        check_note(by, reason)
+        return await begin_backfill(self._call, schedule_id, backfill)
+
+    async def hold_schedules(
+        self, ids: Sequence[str], *, by: str, reason: str
+    ) -> list[ScheduleChanged]:
+        return await self._operate(hold_schedules, ids, by, reason)
+
+    async def unhold_schedules(
+        self, ids: Sequence[str], *, by: str, reason: str
+    ) -> list[ScheduleChanged]:
+        return await self._operate(unhold_schedules, ids, by, reason)
+
+    async def delete_schedules(
+        self, ids: Sequence[str], *, by: str, reason: str
+    ) -> list[ScheduleChanged]:
+        return await self._operate(delete_schedules, ids, by, reason)
+
+    async def _operate(
+        self,
+        verb: Callable[[Call, Sequence[str], str, str], Awaitable[list[ScheduleChanged]]],
+        ids: Sequence[str],
+        by: str,
+        reason: str,
+    ) -> list[ScheduleChanged]:
+        check_note(by, reason)
+        return await verb(self._call, _bounded(ids), by, reason) if ids else []
+
+    async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
+        return await inspect_schedules.schedule(self._call, schedule_id)
+
+    async def schedules(
+        self, which: ScheduleFilter, *, limit: int, cursor: str | None = None
+    ) -> SchedulePage:
+        return await inspect_schedules.schedules(self._call, which, limit, cursor)
+
+    async def runs(self, schedule_id: str, *, limit: int, cursor: str | None = None) -> RunPage:
+        return await inspect_schedules.runs(self._call, schedule_id, limit, cursor)
 
 
 class RedisMembership:

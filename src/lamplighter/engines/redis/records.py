@@ -59,19 +59,32 @@ _STATES = {
 # ── to the store ─────────────────────────────────────────────────────────────────────────────
 
 
-def body_of(job: NewJob) -> bytes:
-    """Pack a new job, all but the head that its script puts before it."""
+def body_of(job: NewJob, occurrence: bytes = b"") -> bytes:
+    """Pack a new job, all but the head that its script puts before it.
+
+    ``occurrence`` is given for one that its schedule makes: see `occurrence_of`.
+    """
     tenant, args = job.tenant.encode(), job.args
     if 0 in tenant or len(tenant) > inputs.LONGEST_TENANT:
         raise inputs.bad_tenant(job.tenant, len(tenant))
     rest = _NEW if job.cost == 1 else _REST.pack(job.cost, 0, 0, 0, 0, 0, 0, 0, 0, _NO_NONCE)
-    if job.extras is NO_EXTRAS and job.schedule is None:
+    if job.extras is NO_EXTRAS and job.schedule is None and not occurrence:
         sizes = _SIZES.pack(len(tenant), len(args), 0, 0, 0, 0, 0, 0, 0)
         return b"%b%b%b%b" % (rest, sizes, tenant, args)
     extras = (texts.extras_to_text(job.extras) or "").encode()
-    schedule = (job.schedule or "").encode()
+    schedule = occurrence or (job.schedule or "").encode()
+    if not occurrence and 0 in schedule:
+        raise inputs.with_nul(job.schedule or "")
     sizes = _SIZES.pack(len(tenant), len(args), len(extras), len(schedule), 0, 0, 0, 0, 0)
     return b"".join((rest, sizes, tenant, args, extras, schedule))
+
+
+def occurrence_of(schedule_id: str, due_ms: int) -> bytes:
+    """Give what stands in a job for its schedule and what it was made for.
+
+    `lua/lib/occurrence.lua` reads it, and a script may put another instant in its place.
+    """
+    return f"{schedule_id}\0{due_ms:016d}".encode()
 
 
 def flags_of(job: NewJob) -> int:
@@ -132,8 +145,13 @@ def job_of(job_id: str, value: bytes, lane: Lane) -> Job:
         suspect=flags & SUSPECT != 0,
         generation=generation,
         cost=cost,
-        schedule=value[schedule_at : schedule_at + schedule].decode() if flags & SCHEDULE else None,
+        schedule=_schedule_of(value, schedule_at, schedule) if flags & SCHEDULE else None,
     )
+
+
+def _schedule_of(value: bytes, at: int, size: int) -> str:
+    """Read the name of a schedule; the occurrence may stand behind it."""
+    return value[at : at + size].partition(b"\0")[0].decode()
 
 
 def claim_of(job_id: str, value: bytes, lane: Lane, run: bytes) -> Claim:

@@ -25,6 +25,11 @@ def shard_of(job_id: str, shards: int) -> int:
         return 0
 
 
+def shard_of_schedule(schedule_id: str, shards: int) -> int:
+    """Give the shard of a schedule, its runs and its jobs."""
+    return 0 if shards == 1 else ids.shard_of_schedule(schedule_id) % shards
+
+
 def shard_of_text(text: str, shards: int) -> int:
     """Give the shard for something that has no id: a name, a key. Always the same for one text."""
     return 0 if shards == 1 else zlib.crc32(text.encode("utf-8", "replace")) % shards
@@ -34,11 +39,24 @@ def split(
     items: Sequence[T], job_id: Callable[[T], str], shards: int
 ) -> dict[int, tuple[list[int], Sequence[T]]]:
     """Sort items by the shard of their job: for each shard, their places and the items."""
+    return _sorted(items, lambda item: shard_of(job_id(item), shards), shards)
+
+
+def split_schedules(
+    items: Sequence[T], schedule_id: Callable[[T], str], shards: int
+) -> dict[int, tuple[list[int], Sequence[T]]]:
+    """Sort items by the shard of their schedule; see `split`."""
+    return _sorted(items, lambda item: shard_of_schedule(schedule_id(item), shards), shards)
+
+
+def _sorted(
+    items: Sequence[T], shard_of_item: Callable[[T], int], shards: int
+) -> dict[int, tuple[list[int], Sequence[T]]]:
     if shards == 1:
         return {0: (list(range(len(items))), items)}
     found: dict[int, tuple[list[int], list[T]]] = {}
     for place, item in enumerate(items):
-        places, mine = found.setdefault(shard_of(job_id(item), shards), ([], []))
+        places, mine = found.setdefault(shard_of_item(item), ([], []))
         places.append(place)
         mine.append(item)
     return dict(found)

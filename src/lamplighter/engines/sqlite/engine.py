@@ -8,25 +8,34 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lamplighter.engines.sqlite import database
 from lamplighter.engines.sqlite.reader import Reader
-from lamplighter.engines.sqlite.verbs import inspect, membership, rescue
+from lamplighter.engines.sqlite.verbs import inspect, inspect_schedules, membership, rescue
 from lamplighter.engines.sqlite.verbs import settings as operators
+from lamplighter.engines.sqlite.verbs.backfill import begin_backfill
 from lamplighter.engines.sqlite.verbs.cancel import cancel
 from lamplighter.engines.sqlite.verbs.check_up import check_up
 from lamplighter.engines.sqlite.verbs.claim import claim
+from lamplighter.engines.sqlite.verbs.delete_schedules import delete_schedules
+from lamplighter.engines.sqlite.verbs.due_schedules import due_schedules
 from lamplighter.engines.sqlite.verbs.explain import explain
+from lamplighter.engines.sqlite.verbs.fire import fire
 from lamplighter.engines.sqlite.verbs.hold import hold
+from lamplighter.engines.sqlite.verbs.hold_schedules import hold_schedules
 from lamplighter.engines.sqlite.verbs.prune import prune
 from lamplighter.engines.sqlite.verbs.purge import purge
+from lamplighter.engines.sqlite.verbs.put_schedules import put_schedules
 from lamplighter.engines.sqlite.verbs.record import record
 from lamplighter.engines.sqlite.verbs.renew import renew
 from lamplighter.engines.sqlite.verbs.replay import replay
 from lamplighter.engines.sqlite.verbs.retry import retry
 from lamplighter.engines.sqlite.verbs.settle import settle
 from lamplighter.engines.sqlite.verbs.submit import submit
+from lamplighter.engines.sqlite.verbs.trigger import trigger
 from lamplighter.engines.sqlite.verbs.unhold import unhold
+from lamplighter.engines.sqlite.verbs.unhold_schedules import unhold_schedules
 from lamplighter.engines.sqlite.wakeup import SqliteWakeup
 from lamplighter.engines.sqlite.writer import Writer
 from lamplighter.model.errors import InvalidOption
+from lamplighter.model.names import check_words
 from lamplighter.port.capabilities import Capabilities
 from lamplighter.port.guards import Closed, bounded, check_note
 from lamplighter.port.store import DEFAULT_LEASE_MS
@@ -37,6 +46,21 @@ if TYPE_CHECKING:
     from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
     from lamplighter.model.lifecycle import Settlement
     from lamplighter.port.checkup import Checkup
+    from lamplighter.port.schedules import (
+        Backfill,
+        DueSchedules,
+        Fired,
+        Firing,
+        NewSchedule,
+        Put,
+        Run,
+        RunPage,
+        ScheduleChanged,
+        ScheduleFilter,
+        SchedulePage,
+        ScheduleRecord,
+        Triggered,
+    )
     from lamplighter.port.values import (
         Beat,
         Changed,
@@ -76,6 +100,8 @@ CAPABILITIES = Capabilities(
     loss_window="none, unless the disk lies about having written (WAL, synchronous=FULL)",
     max_batch=10_000,
 )
+RUN_LIMIT = 100
+"""Runs that one plan may have."""
 
 
 class SqliteEngine:
@@ -90,6 +116,7 @@ class SqliteEngine:
         # The parts exist only between open and close; using them before says so.
         self._closed = cast("Any", Closed(str(self._path)))
         self.jobs: SqliteJobs = self._closed
+        self.schedules: SqliteSchedules = self._closed
         self.membership: SqliteMembership = self._closed
         self.settings: SqliteSettings = self._closed
         self.inspector: SqliteInspector = self._closed
@@ -104,6 +131,7 @@ class SqliteEngine:
         writer = self._writer = Writer(self._path, self._clock_ms, self._deadline)
         reader = self._reader = Reader(self._path, self._clock_ms)
         self.jobs = SqliteJobs(writer, reader)
+        self.schedules = SqliteSchedules(writer, reader)
         self.membership = SqliteMembership(writer)
         self.settings = SqliteSettings(writer)
         self.inspector = SqliteInspector(reader)
@@ -214,6 +242,78 @@ class SqliteJobs:
         return await self._writer.run(
             partial(prune, retention=retention, limit=limit), durable=False
         )
+
+
+class SqliteSchedules:
+    """The verbs that keep and fire schedules."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def put_schedules(self, schedules: Sequence[NewSchedule], *, by: str) -> list[Put]:
+        check_words("operator's name", by)
+        if not schedules:
+            return []
+        return await self._writer.run(partial(put_schedules, schedules=_bounded(schedules)))
+
+    async def due_schedules(
+        self, *, limit: int, lease_ms: int, newest_first: bool = False
+    ) -> DueSchedules:
+        work = partial(due_schedules, limit=limit, lease_ms=lease_ms, newest_first=newest_first)
+        return await self._writer.run(work, durable=False)
+
+    async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
+        if not firings:
+            return []
+        for firing in _bounded(firings):
+            bounded(firing.runs, RUN_LIMIT)
+        return await self._writer.run(partial(fire, firings=firings))
+
+    async def trigger(self, schedule_id: str, run: Run, *, by: str, reason: str) -> Triggered:
+        check_note(by, reason)
+        return await self._writer.run(partial(trigger, schedule_id=schedule_id, run=run))
+
+    async def backfill(
+        self, schedule_id: str, backfill: Backfill, *, by: str, reason: str
+    ) -> ScheduleChanged:
+        check_note(by, reason)
+        work = partial(begin_backfill, schedule_id=schedule_id, backfill=backfill)
+        return await self._writer.run(work)
+
+    async def hold_schedules(
+        self, ids: Sequence[str], *, by: str, reason: str
+    ) -> list[ScheduleChanged]:
+        return await self._operate(hold_schedules, ids, by, reason)
+
+    async def unhold_schedules(
+        self, ids: Sequence[str], *, by: str, reason: str
+    ) -> list[ScheduleChanged]:
+        return await self._operate(unhold_schedules, ids, by, reason)
+
+    async def delete_schedules(
+        self, ids: Sequence[str], *, by: str, reason: str
+    ) -> list[ScheduleChanged]:
+        return await self._operate(delete_schedules, ids, by, reason)
+
+    async def _operate(
+        self, verb: Callable[..., list[ScheduleChanged]], ids: Sequence[str], by: str, reason: str
+    ) -> list[ScheduleChanged]:
+        check_note(by, reason)
+        return await self._writer.run(partial(verb, ids=_bounded(ids), by=by, reason=reason))
+
+    async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
+        return await self._reader.run(partial(inspect_schedules.schedule, schedule_id=schedule_id))
+
+    async def schedules(
+        self, which: ScheduleFilter, *, limit: int, cursor: str | None = None
+    ) -> SchedulePage:
+        work = partial(inspect_schedules.schedules, which=which, limit=limit, cursor=cursor)
+        return await self._reader.run(work)
+
+    async def runs(self, schedule_id: str, *, limit: int, cursor: str | None = None) -> RunPage:
+        work = partial(inspect_schedules.runs, schedule_id=schedule_id, limit=limit, cursor=cursor)
+        return await self._reader.run(work)
 
 
 class SqliteMembership:

@@ -48,6 +48,18 @@ MODULES = (
     "checkup",
     "shards",
     "shard_reads",
+    "put_schedules",
+    "due_schedules",
+    "fire",
+    "fired_runs",
+    "overlap",
+    "trigger",
+    "backfill",
+    "hold_schedules",
+    "runs",
+    "ends",
+    "schedule_races",
+    "schedule_machine",
     "state_machine",
 )
 

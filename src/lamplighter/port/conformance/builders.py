@@ -68,6 +68,7 @@ def new_job(
     held: bool = False,
     cost: int = 1,
     requirement: str = "",
+    schedule: str | None = None,
 ) -> NewJob:
     """Make a job with a fresh id, in the shard of its key if it has one."""
     if id is None:
@@ -87,6 +88,7 @@ def new_job(
         held=held,
         cost=cost,
         requirement=requirement,
+        schedule=schedule,
     )
 
 

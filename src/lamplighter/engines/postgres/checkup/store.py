@@ -46,7 +46,7 @@ def parts(facts: Facts) -> Finding:
             "parts",
             f"{', '.join(gone[:5])}{' and more' if len(gone) > 5 else ''} missing",
             "`lamplighter migrate` puts functions back; make lost indexes anew as in "
-            "migrations/0001_first.sql, restore lost tables from a backup",
+            "migrations/*.sql, restore lost tables from a backup",
         )
     broken = [one.name for one in facts.relations if not one.valid]
     if broken:

@@ -1,5 +1,6 @@
--- cancel: end what waits, ask what runs. Lock: the queues, then the jobs. Guard: the state, read
--- under the locks.
+-- cancel: end what waits, ask what runs. Lock: the queues, then the jobs, then the schedules of those
+-- that end. Guard: the state, read under the locks.
+-- Functions without settings of their own are called only by those that have them.
 -- out  id, answer, state: one row for each job that is known
 CREATE OR REPLACE FUNCTION cancel(ids_ uuid[], mark_ text, reason_ text)
 RETURNS TABLE (id uuid, answer text, state text)
@@ -9,15 +10,11 @@ SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
-    running_ CONSTANT text := 'running';  -- not a literal: no index but the key will do
     now_ bigint;
-    cancel_ text;
-    left_lanes_ integer[];
-    left_tenants_ text[];
+    ended_ record;
 BEGIN
     ids_ := lock_jobs(ids_);
     now_ := now_ms();
-    cancel_ := mark_at(mark_, now_);
     RETURN QUERY
         SELECT found.id,
                CASE WHEN found.state = 'running' AND NOT found.cancelling THEN 'requested'
@@ -27,6 +24,25 @@ BEGIN
                CASE WHEN found.state IN ('waiting', 'blocked') THEN 'cancelled'
                     ELSE found.state END
         FROM whereabouts(ids_) AS found;
+    ended_ := cancel_jobs(ids_, mark_at(mark_, now_), reason_, now_);
+    IF ended_.jobs_ IS NOT NULL THEN
+        PERFORM end_runs(ended_.schedules_, ended_.jobs_,
+                         array_fill('cancelled'::text, ARRAY[cardinality(ended_.jobs_)]), now_);
+    END IF;
+END
+$$;
+
+-- cancel_jobs: do so with jobs that are locked, as are their queues.
+-- out  those that have ended and are of a schedule, and their schedules; NULL for none
+CREATE OR REPLACE FUNCTION cancel_jobs(
+    ids_ uuid[], cancel_ text, reason_ text, now_ bigint, OUT schedules_ text[], OUT jobs_ uuid[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    running_ CONSTANT text := 'running';  -- not a literal: no index but the key will do
+    left_lanes_ integer[];
+    left_tenants_ text[];
+BEGIN
     UPDATE job
     SET cancel = cancel_
     WHERE job.id = ANY (ids_) AND job.state = running_ AND job.cancel IS NULL;
@@ -45,10 +61,12 @@ BEGIN
                reason_, e.error, e.fingerprint
         FROM ended AS e
     )
-    SELECT array_agg(e.lane), array_agg(e.tenant)
-    INTO left_lanes_, left_tenants_
-    FROM ended AS e
-    WHERE e.state = 'waiting' AND e.hold IS NULL;
+    SELECT array_agg(e.lane) FILTER (WHERE e.state = 'waiting' AND e.hold IS NULL),
+           array_agg(e.tenant) FILTER (WHERE e.state = 'waiting' AND e.hold IS NULL),
+           array_agg(e.schedule) FILTER (WHERE e.schedule IS NOT NULL),
+           array_agg(e.id) FILTER (WHERE e.schedule IS NOT NULL)
+    INTO left_lanes_, left_tenants_, schedules_, jobs_
+    FROM ended AS e;
     IF left_lanes_ IS NOT NULL THEN
         PERFORM recount(left_lanes_, left_tenants_);
     END IF;

@@ -54,19 +54,21 @@ $$;
 -- whereabouts: these jobs as they are now, each once; unknown ones are missing.
 CREATE OR REPLACE FUNCTION whereabouts(ids_ uuid[])
 RETURNS TABLE (id uuid, seq bigint, state text, lane integer, tenant text, due bigint,
-               held boolean, cancelling boolean)
+               held boolean, cancelling boolean, schedule text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
         SELECT job.id, job.seq, job.state, job.lane, job.tenant, job.due, job.hold IS NOT NULL,
-               job.cancel IS NOT NULL
+               job.cancel IS NOT NULL, job.schedule
         FROM job WHERE job.id = ANY (ids_)
         UNION ALL
-        SELECT done.id, done.seq, done.state, done.lane, done.tenant, done.due, false, false
+        SELECT done.id, done.seq, done.state, done.lane, done.tenant, done.due, false, false,
+               done.schedule
         FROM done WHERE done.id = ANY (ids_)
         UNION ALL
-        SELECT dead.id, dead.seq, dead.state, dead.lane, dead.tenant, dead.due, false, false
+        SELECT dead.id, dead.seq, dead.state, dead.lane, dead.tenant, dead.due, false, false,
+               dead.schedule
         FROM dead WHERE dead.id = ANY (ids_);
 END
 $$;

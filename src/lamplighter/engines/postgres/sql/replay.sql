@@ -1,5 +1,6 @@
 -- replay: terminal jobs again, with the same id and sequence number and the next generation.
--- The lease number goes on growing. Lock: the jobs themselves, so that none ends meanwhile.
+-- The lease number goes on growing. Lock: the jobs themselves, so that none ends meanwhile, then their
+-- schedules.
 -- Functions without settings of their own are called only by those that have them.
 -- out  id, answer, state: one row for each job that is known
 CREATE OR REPLACE FUNCTION replay(ids_ uuid[])
@@ -13,6 +14,7 @@ DECLARE
     again_ uuid[];
 BEGIN
     PERFORM keep_jobs(ids_);
+    PERFORM lock_ended(ids_);
     again_ := run_again(ids_, now_ms(), ARRAY['succeeded', 'cancelled', 'expired', 'dead']);
     RETURN QUERY
         SELECT found.id,
@@ -29,7 +31,11 @@ DECLARE
     again_ uuid[];
     lanes_ integer[];
     sisters_ integer[];
+    schedules_ text[];
+    resumed_ uuid[];
 BEGIN
+    PERFORM lock_schedules(ARRAY(
+        SELECT found.schedule FROM whereabouts(ids_) AS found WHERE found.schedule IS NOT NULL));
     -- A suspect is none in its new life.
     SELECT array_agg(s.lane), array_agg(s.sister)
     INTO lanes_, sisters_
@@ -60,14 +66,21 @@ BEGIN
                'waiting', now_, e.created, e.args, e.extras,
                e.delivery, e.cost, e.size, e.schedule, e.generation + 1, e.lease, e.nonce
         FROM ended AS e
-        RETURNING job.id, job.lane, job.tenant, job.seq
+        RETURNING job.id, job.lane, job.tenant, job.seq, job.schedule
     ), told AS (
         INSERT INTO arrival (lane, tenant, due, seq)
         SELECT again.lane, again.tenant, now_, min(again.seq)
         FROM again
         GROUP BY again.lane, again.tenant
     )
-    SELECT coalesce(array_agg(again.id), '{}') INTO again_ FROM again;
+    SELECT coalesce(array_agg(again.id), '{}'),
+           array_agg(again.schedule) FILTER (WHERE again.schedule IS NOT NULL),
+           array_agg(again.id) FILTER (WHERE again.schedule IS NOT NULL)
+    INTO again_, schedules_, resumed_
+    FROM again;
+    IF resumed_ IS NOT NULL THEN
+        PERFORM resume_runs(schedules_, resumed_);
+    END IF;
     RETURN again_;
 END
 $$;

@@ -1,5 +1,6 @@
 -- settle: write what claims came to. Guard: state, lease and nonce; the number alone repeats after
--- a restored store. Lock: the jobs, in the order of their ids. Index: the key of job.
+-- a restored store. Lock: the jobs, in the order of their ids, then the schedules of those that end.
+-- Index: the key of job.
 -- Functions without settings of their own are called only by those that have them.
 --
 -- in   ids_, leases_, nonces_   one per settlement
@@ -29,12 +30,23 @@ DECLARE
     running_ CONSTANT text := 'running';  -- not a literal: no index but the key will do
     plain_ bigint[];
     written_ bigint[];
+    others_of_ bigint[];
+    states_ text[];
+    ends_of_ bigint[];
+    schedules_ text[];
+    endings_ text[];
+    some_ends_of_ bigint[];
+    some_schedules_ text[];
 BEGIN
     IF others_ IS NOT NULL THEN
         written_ := holding(ids_, leases_, nonces_, expired_, now_);
-        RETURN QUERY
-            SELECT s.n, 'done', s.state
-            FROM settle_others(written_, ids_, starts_, sizes_, data_, notes_, others_, now_) AS s;
+        SELECT array_agg(s.n), array_agg(s.state),
+               array_agg(s.n) FILTER (WHERE s.schedule IS NOT NULL),
+               array_agg(s.schedule) FILTER (WHERE s.schedule IS NOT NULL),
+               array_agg(s.state) FILTER (WHERE s.schedule IS NOT NULL)
+        INTO others_of_, states_, ends_of_, schedules_, endings_
+        FROM settle_others(written_, ids_, starts_, sizes_, data_, notes_, others_, now_) AS s;
+        RETURN QUERY SELECT u.n, 'done', u.state FROM unnest(others_of_, states_) AS u(n, state);
         plain_ := ARRAY(SELECT unnest(written_)
                         EXCEPT
                         SELECT (o ->> 'n')::bigint FROM jsonb_array_elements(others_) AS o);
@@ -65,12 +77,19 @@ BEGIN
                    substr(data_, e.start, e.length), e.note
             FROM ended AS e
         )
-        SELECT coalesce(array_agg(e.n), '{}') INTO plain_ FROM ended AS e;
+        SELECT coalesce(array_agg(e.n), '{}'),
+               array_agg(e.n) FILTER (WHERE e.schedule IS NOT NULL),
+               array_agg(e.schedule) FILTER (WHERE e.schedule IS NOT NULL)
+        INTO plain_, some_ends_of_, some_schedules_
+        FROM ended AS e;
         written_ := coalesce(written_, plain_);
     END IF;
     IF progresses_ IS NOT NULL OR ends_ IS NOT NULL OR places_ IS NOT NULL THEN
         PERFORM write_journals(written_, ids_, leases_, progresses_, firsts_, ends_,
                                places_, numbers_, piece_starts_, piece_sizes_, pieces_);
+    END IF;
+    IF schedules_ IS NOT NULL OR some_schedules_ IS NOT NULL THEN
+        PERFORM end_settled(ids_, ends_of_, schedules_, endings_, some_ends_of_, some_schedules_, now_);
     END IF;
     IF cardinality(written_) < cardinality(ids_) THEN
         RETURN QUERY SELECT r.n, r.answer, r.state
@@ -103,10 +122,11 @@ END
 $$;
 
 -- settle_others: write those of the others whose fences were found to hold. Lock: held already.
+-- out  n, state, schedule: one row for each; the last of those that have ended, if they have one
 CREATE OR REPLACE FUNCTION settle_others(
     written_ bigint[], ids_ uuid[], starts_ integer[], sizes_ integer[], data_ bytea,
     notes_ text[], others_ jsonb, now_ bigint
-) RETURNS TABLE (n bigint, state text)
+) RETURNS TABLE (n bigint, state text, schedule text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -134,7 +154,8 @@ BEGIN
         SELECT given.n, given.id, given.outcome, coalesce(given.history, false) AS history,
                job.generation, job.lease, job.nonce, job.attempt + 1 AS number, job.worker,
                job.claimed, f.state, coalesce(f.delay, 0) AS delay, f.reason, f.attempt, f.crashes,
-               f.losses, f.suspect, f.error, f.fingerprint
+               f.losses, f.suspect, f.error, f.fingerprint,
+               CASE WHEN f.state <> 'waiting' THEN job.schedule END AS schedule
         FROM given
         JOIN job ON job.id = given.id
         CROSS JOIN LATERAL jsonb_to_record(
@@ -208,7 +229,30 @@ BEGIN
         WHERE c.state <> 'succeeded' AND (c.history OR c.state <> 'waiting')
         ON CONFLICT DO NOTHING
     )
-    SELECT chosen.n, chosen.state FROM chosen;
+    SELECT chosen.n, chosen.state, chosen.schedule FROM chosen;
+END
+$$;
+
+-- end_settled: let schedules know which of their jobs have ended, in the order of the call.
+-- in   places in the call, schedules and states; of those in the second lists that is `succeeded`
+CREATE OR REPLACE FUNCTION end_settled(
+    ids_ uuid[], places_ bigint[], schedules_ text[], states_ text[], plain_places_ bigint[],
+    plain_schedules_ text[], now_ bigint
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT array_agg(e.schedule), array_agg(e.n), array_agg(e.state)
+    INTO schedules_, places_, states_
+    FROM (
+        SELECT u.n, u.schedule, u.state
+        FROM unnest(places_, schedules_, states_) AS u(n, schedule, state)
+        UNION ALL
+        SELECT u.n, u.schedule, 'succeeded'
+        FROM unnest(plain_places_, plain_schedules_) AS u(n, schedule)
+        ORDER BY 1
+    ) AS e;
+    PERFORM end_runs(schedules_, ARRAY(SELECT ids_[p.n] FROM unnest(places_) AS p(n)), states_,
+                     now_);
 END
 $$;
 

@@ -1,4 +1,5 @@
 -- unhold: put jobs back into their turns, due when they were due. Lock: the queues, then the jobs.
+-- Functions without settings of their own are called only by those that have them.
 -- out  id, answer, state: one row for each job that is known
 CREATE OR REPLACE FUNCTION unhold(ids_ uuid[])
 RETURNS TABLE (id uuid, answer text, state text)
@@ -16,6 +17,14 @@ BEGIN
                     ELSE 'already' END,
                found.state
         FROM whereabouts(ids_) AS found;
+    PERFORM free_jobs(ids_);
+END
+$$;
+
+-- free_jobs: let go of those of these jobs that are held. Lock: the jobs, held already.
+CREATE OR REPLACE FUNCTION free_jobs(ids_ uuid[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
     WITH free AS (
         UPDATE job
         SET hold = NULL

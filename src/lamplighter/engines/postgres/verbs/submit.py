@@ -15,7 +15,8 @@ from lamplighter.port.values import SubmitAnswer, Submitted
 
 T = TypeVar("T")
 
-_MARK = records.mark_to_text("submit", "submitted held")
+MARK = records.mark_to_text("submit", "submitted held")
+"""Who holds a job that is stored held."""
 _AT_LEAST_ONCE = Delivery.AT_LEAST_ONCE
 _CREATED = SubmitAnswer.CREATED
 _PARAMETERS = ", ".join(["%s"] * 21)
@@ -74,7 +75,7 @@ async def _submit_one(call: Call, job: NewJob, herald: Herald | None) -> Submitt
         None if job.delivery is _AT_LEAST_ONCE else job.delivery.value,
         job.cost,
         job.schedule,
-        _MARK if job.held else None,
+        MARK if job.held else None,
     )
     topic = queue_topic(job.queue)
     word = herald.word(topic) if herald is not None and not job.delay_ms else None
@@ -96,6 +97,12 @@ async def _submit_one(call: Call, job: NewJob, herald: Herald | None) -> Submitt
             return (await _submit_many(call, [job]))[0]
         raise
     return Submitted(job.id, _CREATED if created else SubmitAnswer.ALREADY)
+
+
+def columns(jobs: Sequence[NewJob]) -> tuple[object, ...]:
+    """Give jobs as parameters for a verb that knows their schedules and does without keys."""
+    *others, _, held, _ = _options(jobs)
+    return (*_lanes(jobs), *_essentials(jobs), *others, held)
 
 
 def _lanes(jobs: Sequence[NewJob]) -> tuple[object, ...]:
@@ -145,7 +152,7 @@ def _options(jobs: Sequence[NewJob]) -> tuple[object, ...]:
         _unless_all(1, [job.cost for job in jobs], arrays.numbers),
         _unless_all(None, [job.schedule for job in jobs], list),
         held,
-        None if held is None else _MARK,
+        None if held is None else MARK,
     )
 
 

@@ -3,7 +3,7 @@
 -- ARGV  1 clock  2… ids, each once
 -- RETURNS  per id: done | conflict | unknown, state after it or ''
 -- TOUCHES  job, run (reads), hold, cancel, progress, attempts:<id>, ended:<state>, lanes, the turns
---          of these jobs. Bound: 100 ids.
+--          of these jobs; their runs. Bound: 100 ids.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
@@ -11,6 +11,7 @@
 --@include lib/attempt.lua
 --@include lib/turns.lua
 --@include lib/changes.lua
+--@include lib/occurrence.lua
 --@include lib/again.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])

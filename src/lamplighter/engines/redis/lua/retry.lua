@@ -11,6 +11,7 @@
 --@include lib/attempt.lua
 --@include lib/turns.lua
 --@include lib/changes.lua
+--@include lib/occurrence.lua
 --@include lib/again.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])

@@ -8,7 +8,8 @@
 -- RETURNS  per settlement 'done', 'already', 'lost' or 'renewed', a space, and the job's state if
 --          it is known
 -- TOUCHES  job, run, lease:<ms>, claimed, hold, cancel, ended:<state>, attempts:<id>, progress,
---          log:<id>, the turns of jobs that wait again. Bound: 100 settlements.
+--          log:<id>, the turns of jobs that wait again; runs and schedules of jobs that have ended.
+--          Bound: 100 settlements.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
@@ -17,6 +18,7 @@
 --@include lib/fence.lua
 --@include lib/journal.lua
 --@include lib/turns.lua
+--@include lib/occurrence.lua
 --@include lib/ending.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
@@ -69,7 +71,11 @@ local function settle_success(n, id, run, text)
     last_result = bit.band(flags, 4) ~= 0 and sub(text, at, at + size - 1) or nil
     last_note = bit.band(flags, 16) ~= 0 and sub(text, at + size) or nil
   end
-  stop(n, id, run, succeeded(values[id], run, packed_now, last_result, last_note))
+  local value = values[id]
+  stop(n, id, run, succeeded(value, run, packed_now, last_result, last_note))
+  if string.byte(value, 2) % 64 >= 32 then  -- it has a schedule
+    tell_schedule(P, id, value, 'S', now)
+  end
   local place = #succeeded_ids
   succeeded_ids[place + 1], succeeded_ids[place + 2] = due_now, id
   if has_cancels then

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
-from itertools import chain
-from struct import Struct
-from sys import byteorder
 
 from lamplighter.engines.redis import records
+from lamplighter.engines.redis.arrivals import arguments_of
 from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.engines.redis.shards import joined, shard_of, split
 from lamplighter.model import ids
@@ -17,9 +14,7 @@ from lamplighter.model.job import NewJob
 from lamplighter.model.names import shown
 from lamplighter.port.values import SubmitAnswer, Submitted
 
-_MARK = records.mark_to_text("submit", "submitted held")
 _CREATED = SubmitAnswer.CREATED
-_COUNTS = Struct("<HHH")
 _ANSWERS = {answer.value.encode(): answer for answer in SubmitAnswer}
 
 
@@ -64,47 +59,12 @@ def _check_places(jobs: Sequence[NewJob], shards: int) -> None:
 
 
 def _arguments(jobs: Sequence[NewJob]) -> list[Argument]:
-    lanes: dict[tuple[str, int, str, str], int] = {}
-    names: list[bytes] = []
-    turns: dict[tuple[int, str], int] = {}
-    of_jobs = array("H")
-    for job in jobs:
-        lane = (job.queue, job.level, job.type, job.requirement)
-        number = lanes.get(lane)
-        if number is None:
-            number = lanes[lane] = len(lanes) + 1
-            names.append(records.lane_text(job))
-        of_jobs.append(turns.setdefault((number, job.tenant), len(turns) + 1))
-    keys = _keys(jobs)
-    return [
-        "".join([job.id for job in jobs]),
-        _little(of_jobs) if len(turns) > 1 else b"",
-        _dues(jobs),
-        _flags(jobs),
-        _MARK,
-        _COUNTS.pack(len(lanes), len(turns), len(keys) // 4),
-        *names,
-        *chain.from_iterable(turns),
-        *[records.body_of(job) for job in jobs],
-        *keys,
-    ]
-
-
-def _dues(jobs: Sequence[NewJob]) -> bytes:
-    """Give when each is due: a delay, or minus an instant; nothing if all are due now."""
-    dues = array(
-        "q",
-        [
-            max(0, job.delay_ms) if job.run_at_ms is None else min(-1, -job.run_at_ms)
-            for job in jobs
-        ],
+    return arguments_of(
+        jobs,
+        [records.body_of(job) for job in jobs],
+        bytes([records.flags_of(job) for job in jobs]),
+        _keys(jobs),
     )
-    return _little(dues) if any(dues) else b""
-
-
-def _flags(jobs: Sequence[NewJob]) -> bytes:
-    flags = bytes([records.flags_of(job) for job in jobs])
-    return flags if any(flags) else b""
 
 
 def _keys(jobs: Sequence[NewJob]) -> list[Argument]:
@@ -114,9 +74,3 @@ def _keys(jobs: Sequence[NewJob]) -> list[Argument]:
         if job.key is not None:
             keys += (place, job.key.scope, job.key.key, job.key.body)
     return keys
-
-
-def _little(numbers: array[int]) -> bytes:
-    if byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()

@@ -97,3 +97,16 @@ WHERE seen < :before
       SELECT 1 FROM worker_type
       WHERE worker_type.name = type_version.name AND worker_type.hash = type_version.hash
   );
+
+-- name: removed_schedule
+SELECT number FROM removed_schedule ORDER BY number LIMIT 1;
+
+-- name: runs
+-- in: schedule, limit
+DELETE FROM run
+WHERE schedule = :schedule
+  AND due IN (SELECT due FROM run WHERE schedule = :schedule ORDER BY due LIMIT :limit);
+
+-- name: forget_schedule
+-- in: number
+DELETE FROM removed_schedule WHERE number = :number;

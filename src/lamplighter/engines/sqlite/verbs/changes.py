@@ -30,6 +30,7 @@ class Current:
     due: int
     held: bool
     cancelling: bool
+    schedule: str | None
 
     @property
     def terminal(self) -> bool:
@@ -47,7 +48,15 @@ def each(
     """Let ``decide`` act on each job that exists; it may change what it is given."""
     found = {
         row[0]: Current(
-            row[0], row[1], JobState(row[2]), row[3], row[4], row[5], bool(row[6]), bool(row[7])
+            id=row[0],
+            seq=row[1],
+            state=JobState(row[2]),
+            lane=row[3],
+            tenant=row[4],
+            due=row[5],
+            held=bool(row[6]),
+            cancelling=bool(row[7]),
+            schedule=row[8],
         )
         for row in tx.all(SQL["current"], json.dumps(list(ids)))
     }

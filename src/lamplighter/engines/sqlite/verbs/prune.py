@@ -36,7 +36,8 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
     keys = tx.run(SQL["keys"], now - retention.key_ms, limit)
     requests = tx.run(SQL["requests"], now - _REQUEST_MS, limit)
     shares = tx.run(SQL["shares"], limit)
-    others = requests + shares
+    runs = _forget_runs(tx, limit)
+    others = requests + shares + runs
     others += tx.run(SQL["workers"], now - _WORKER_MS)
     others += tx.run(SQL["worker_types"])
     others += tx.run(SQL["types"], now - _TYPE_MS)
@@ -44,7 +45,7 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
         jobs=removed,
         keys=keys,
         others=others,
-        more=unfinished or limit in (removed, keys, requests, shares),
+        more=unfinished or limit in (removed, keys, requests, shares, runs),
     )
 
 
@@ -60,6 +61,16 @@ def _remove(tx: Transaction, jobs: list[Row]) -> int:
         if pieces >= _PIECES:
             break
     remove(tx, jobs[:count])
+    return count
+
+
+def _forget_runs(tx: Transaction, limit: int) -> int:
+    """Remove runs of schedules that are gone; gives how many."""
+    count = 0
+    while count < limit and (row := tx.one(SQL["removed_schedule"])) is not None:
+        count += tx.run(SQL["runs"], row[0], limit - count)
+        if count < limit:
+            tx.run(SQL["forget_schedule"], row[0])
     return count
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import turns
+from lamplighter.engines.sqlite import runs, turns
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs.changes import Current, each
 from lamplighter.model.job import JobState, base_requirement
@@ -43,5 +43,7 @@ def run_again(tx: Transaction, job: Current, back: list[tuple[int, str, int, int
         job.lane = tx.catalog.lane(tx, lane.queue, lane.level, lane.type, base).id
     tx.run(SQL["replay"], tx.now, job.lane, job.seq)
     tx.run(SQL["forget_progress"], job.id)
+    if job.schedule is not None:
+        runs.again(tx, job.id)
     job.state, job.due, job.held, job.cancelling = JobState.WAITING, tx.now, False, False
     back.append((job.lane, job.tenant, job.due, job.seq))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import turns
+from lamplighter.engines.sqlite import runs, turns
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs import record
-from lamplighter.model.job import JobState, base_requirement, requirement_of
+from lamplighter.model.job import TERMINAL, JobState, base_requirement, requirement_of
 from lamplighter.port import texts
 from lamplighter.port.values import SettleAnswer, Settled
 
@@ -76,10 +76,14 @@ class _Pages:
         self._waiting: list[Row] = []
         self._history: list[Row] = []
         self._places: list[tuple[int, str, int, int]] = []
+        self._ends: list[tuple[str, str]] = []
+        """Jobs of schedules that have ended, with their states."""
 
     def add(self, settlement: Settlement, row: Row, following: Next) -> None:
         seq, fence, now = row[1], settlement.fence, self._tx.now
         guard = (seq, fence.lease, fence.nonce)
+        if row[14] is not None and following.state in TERMINAL:
+            self._ends.append((settlement.id, following.state.value))
         if following.state is JobState.SUCCEEDED:
             note = following.result_note and texts.clean(following.result_note)
             self._succeeded.append((now, following.result, note, *guard))
@@ -127,6 +131,8 @@ class _Pages:
                 tx.many(SQL[name], rows)
         if self._places:
             turns.place(tx, self._places)
+        if self._ends:
+            runs.ended(tx, self._ends)
 
 
 def _attempt(settlement: Settlement, row: Row, following: Next, error: str | None, now: int) -> Row:

@@ -24,14 +24,8 @@ _HELD_AT_SUBMIT = ("submit", "submitted held")
 def submit(tx: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
     """Store what is new; see the port for the answers."""
     answers: list[Submitted | None] = [None] * len(jobs)
-    fresh = _without_known(tx, jobs, answers)
-    rows = _rows(tx, fresh)
-    tx.many(SQL["insert"], rows)
-    turns.place(tx, ((row[2], row[3], row[4], row[0]) for row in rows if row[12] is None))
-    for job in fresh:
-        if job.key is not None:
-            key = job.key
-            tx.run(SQL["insert_key"], job.tenant, key.scope, key.key, key.body, job.id, tx.now)
+    fresh = without_known(tx, jobs, answers)
+    store(tx, fresh)
     created = SubmitAnswer.CREATED
     return [
         Submitted(job.id, created) if answer is None else answer
@@ -39,7 +33,18 @@ def submit(tx: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
     ]
 
 
-def _without_known(
+def store(tx: Transaction, jobs: Sequence[NewJob]) -> None:
+    """Write jobs of which neither the id nor the key exists, and tell their turns."""
+    rows = _rows(tx, jobs)
+    tx.many(SQL["insert"], rows)
+    turns.place(tx, ((row[2], row[3], row[4], row[0]) for row in rows if row[12] is None))
+    for job in jobs:
+        if job.key is not None:
+            key = job.key
+            tx.run(SQL["insert_key"], job.tenant, key.scope, key.key, key.body, job.id, tx.now)
+
+
+def without_known(
     tx: Transaction, jobs: Sequence[NewJob], answers: list[Submitted | None]
 ) -> list[NewJob]:
     """Answer for ids and keys that exist already, here or earlier in the call."""

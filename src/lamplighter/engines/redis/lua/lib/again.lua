@@ -1,4 +1,5 @@
--- again: begin the next life of a job that has ended. After record, attempt, turns and changes.
+-- again: begin the next life of a job that has ended. After record, attempt, turns,
+-- changes and occurrence.
 
 -- The requirement it was submitted with, from that of a suspect.
 local function base_requirement(requirement)
@@ -32,4 +33,7 @@ local function run_again(P, id, value, now)
   job.reason, job.result, job.note = nil, nil, nil
   redis.call('SET', job_key(P, id), pack_job(job))
   enter(P, job.lane, job.tenant, now, job.seq, id, now)
+  if job.schedule then
+    tell_schedule(P, id, value, 'W', now)
+  end
 end

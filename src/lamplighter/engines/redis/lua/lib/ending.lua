@@ -1,4 +1,5 @@
--- ending: what a job becomes when its claim is over. After keys, record, attempt and turns.
+-- ending: what a job becomes when its claim is over. After keys, record, attempt, turns and
+-- occurrence.
 -- verbs/settle.py packs what follows (a `Next` of model/lifecycle.py) as one text:
 --   state c1, flags B, delay I8, attempt I4, crashes I4, losses I4, lengths of reason, result, note
 --   and error, each I4; these parts
@@ -75,6 +76,9 @@ local function end_claim(P, id, value, run, following, outcome, history, now)
     job.finished, job.error = now, following.error
     redis.call('ZADD', P .. 'ended:' .. ENDED[job.state], now, id)
     redis.call('HDEL', P .. 'hold', id)
+    if job.schedule then
+      tell_schedule(P, id, value, job.state, now)
+    end
   end
   if job.state ~= 'C' then
     redis.call('HDEL', P .. 'cancel', id)

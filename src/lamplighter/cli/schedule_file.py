@@ -1,0 +1,229 @@
+"""`lamplighter schedules apply`: let the store have the schedules that a file declares."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from lamplighter import config
+from lamplighter.app import App
+from lamplighter.cli import output, reading, store
+from lamplighter.cli.schedule_job import Types
+from lamplighter.cli.schedule_words import changes, interval
+from lamplighter.model.errors import InvalidInput, InvalidOption, LamplighterError, UnknownType
+from lamplighter.model.names import shown
+from lamplighter.model.schedule import Calendar, Cron, Once, RRule
+from lamplighter.options import SubmitOptions, check_known
+from lamplighter.port.schedules import NewSchedule, ScheduleFilter
+from lamplighter.schedules import ScheduleOptions, new_schedule
+
+_WHEN = ("cron", "every", "rrule", "once")
+_ZONE = ("timezone", "gap", "twice")
+_JOB = ("queue", "priority", "tenant", "timeout", "tags", "metadata")
+_POLICY = tuple(name for name in ScheduleOptions.__annotations__ if name != "timezone")
+_TIMES = ("start", "end", "once")
+_DURATIONS = frozenset({"window", "jitter", "timeout"})
+_KNOWN = ("type", "arguments", *_WHEN, *_ZONE, *_JOB, *_POLICY)
+_STYLES = {"create": "green", "change": "yellow", "delete": "red", "same": "dim"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is done to one schedule."""
+
+    what: str
+    id: str
+    new: NewSchedule | None = None
+    changes: tuple[str, ...] = ()
+    """What becomes different."""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), default=Path("schedules.toml"))
+@click.option("--diff", is_flag=True, help="Only show what would change; 1 as exit code if any.")
+@click.option("--delete-others", metavar="PREFIX", help="Delete those with this prefix not in it.")
+@click.option("--force", is_flag=True, help="Do it even if no worker has told of a type.")
+@store.operator_options
+@store.store_options
+def apply(
+    *,
+    file: Path,
+    diff: bool,
+    delete_others: str | None,
+    force: bool,
+    by: str | None,
+    reason: str,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Create and change schedules as FILE says; others stay unless --delete-others names them.
+
+    A table for each, as in: [nightly-report] type = "report", cron = "30 2 * * *",
+    timezone = "Europe/Berlin". Everything is checked before anything is written.
+    """
+    declared = read(file)
+    who = store.operator(by)
+    settings = config.load(url=url)
+    if diff or not force:
+        store.refuse_to_create(settings.url)
+
+    async def work() -> list[Step]:
+        async with App(settings=settings) as app:
+            types = await Types.read(app, force=force)
+            wanted = [
+                await _made(app, types, file, name, table) for name, table in declared.items()
+            ]
+            steps = await _steps(app, wanted, delete_others)
+            if not diff:
+                todo = [step.new for step in steps if step.new and step.what != "same"]
+                await app.schedules.put_many(todo, by=who)
+                gone = [step.id for step in steps if step.what == "delete"]
+                if gone:
+                    await app.schedules.delete(*gone, by=who, reason=reason)
+            return steps
+
+    steps = store.run(work())
+    if as_json:
+        output.print_json(
+            {
+                "steps": [
+                    {"id": step.id, "what": step.what, "changes": list(step.changes)}
+                    for step in steps
+                ]
+            }
+        )
+    else:
+        output.print_table(
+            ["", "schedule", ""],
+            (
+                [(step.what, _STYLES[step.what]), step.id, (", ".join(step.changes), "dim")]
+                for step in steps
+            ),
+            empty=f"{file} declares no schedules",
+        )
+    if diff and any(step.what != "same" for step in steps):
+        raise SystemExit(1)
+
+
+def read(file: Path) -> dict[str, dict[str, Any]]:
+    """Read the tables of a file."""
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidOption(
+            f"there is no file {shown(str(file))}",
+            hint="name another, or write one: `lamplighter schedules apply --help`",
+            value=str(file),
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidOption(
+            f"{shown(str(file))} cannot be read: {error}",
+            hint="give a readable UTF-8 TOML file with a table for each schedule",
+            value=str(file),
+        ) from error
+    for name, table in found.items():
+        if not isinstance(table, dict):
+            raise InvalidOption(
+                f"{name} = {shown(table)} in {file} is no table",
+                hint="write the name of the schedule above it, as in [nightly-report]",
+                value=name,
+            )
+    return cast("dict[str, dict[str, Any]]", found)
+
+
+async def _made(
+    app: App, types: Types, file: Path, name: str, table: dict[str, Any]
+) -> NewSchedule:
+    """Check one table."""
+    try:
+        check_known(table, _KNOWN, "a schedule in a file")
+        kind, arguments = table.get("type"), table.get("arguments", {})
+        if not isinstance(kind, str):
+            raise InvalidOption("no `type` is given", hint='say which job, as in type = "report"')
+        if not isinstance(arguments, dict):
+            raise InvalidOption(
+                f"arguments = {shown(arguments)} gives them no names",
+                hint="write a table, as in arguments = { month = 3 }",
+            )
+        for key in _TIMES:
+            _check_instant(key, table.get(key))
+        values = {key: _duration(key, value) for key, value in table.items()}
+        job = {key: values[key] for key in _JOB if key in values}
+        given = cast("dict[str, object]", arguments)
+        call = await types.call(app, kind, given, cast("SubmitOptions", job))
+        policy = {key: values[key] for key in _POLICY if key in values}
+        return new_schedule(name, calendar(table), call, policy)
+    except (InvalidInput, UnknownType) as error:
+        raise _wrong(file, name, error) from error
+
+
+def calendar(table: dict[str, Any]) -> Calendar:
+    """Read when a declared schedule fires."""
+    named = [name for name in _WHEN if name in table]
+    if len(named) != 1:
+        given = ", ".join(named) or "none"
+        raise InvalidOption(
+            f"of cron, every, rrule and once it has {given}", hint="say when by exactly one of them"
+        )
+    zone: dict[str, Any] = {
+        {"twice": "overlap"}.get(name, name): table[name] for name in _ZONE if name in table
+    }
+    kind: str = named[0]
+    value: Any = table[kind]
+    if kind in {"cron", "rrule"} and not isinstance(value, str):
+        raise InvalidOption(
+            f"{kind} = {shown(value)} is no text", hint=f'write {kind} = "…", between quotes'
+        )
+    if kind == "cron":
+        return Cron(value, **zone)
+    if kind == "rrule":
+        if "start" not in table:
+            raise InvalidOption("an rrule counts from `start`, which is not given", hint="give it")
+        return RRule(value, start=table["start"], **zone)
+    if zone:
+        names = ", ".join(name for name in _ZONE if name in table)
+        raise InvalidOption(f"{names} says nothing to `{kind}`", hint="leave it out, or use cron")
+    return interval("every", value) if kind == "every" else Once(cast("datetime", value))
+
+
+async def _steps(app: App, wanted: list[NewSchedule], delete_others: str | None) -> list[Step]:
+    engine = await app.engine()
+    steps: list[Step] = []
+    for new in wanted:
+        found = await engine.schedules.schedule(new.id)
+        if found is None:
+            steps.append(Step("create", new.id, new))
+        elif found.spec == new.spec:
+            steps.append(Step("same", new.id, new))
+        else:
+            steps.append(Step("change", new.id, new, tuple(changes(found.spec, new))))
+    if delete_others is not None:
+        kept = {new.id for new in wanted}
+        which = ScheduleFilter(prefix=delete_others)
+        others = [one.id async for one in app.schedules.list(which) if one.id not in kept]
+        steps += [Step("delete", other) for other in others]
+    return steps
+
+
+def _check_instant(name: str, value: object) -> None:
+    if value is None or (isinstance(value, datetime) and value.utcoffset() is not None):
+        return
+    raise InvalidOption(
+        f"{name} = {shown(str(value))} is no time with a time zone",
+        hint=f"write {name} = 2030-01-31T12:00:00Z or 2030-01-31T14:00:00+02:00, without quotes",
+    )
+
+
+def _duration(name: str, value: object) -> object:
+    if name in _DURATIONS and isinstance(value, str):
+        return reading.duration(name, value)
+    return value
+
+
+def _wrong(file: Path, name: str, error: LamplighterError) -> InvalidOption:
+    return InvalidOption(f"[{name}] in {file}: {error.cause}", hint=error.hint, value=name)

@@ -1,0 +1,158 @@
+"""Make jobs of what schedules say, when they say it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from lamplighter import runtime
+from lamplighter.config import Settings
+from lamplighter.coordinator.plan import plan
+from lamplighter.model.schedule import tzdata_version
+from lamplighter.observability import events
+from lamplighter.port import specs
+from lamplighter.port.schedules import DueSchedule, FireAnswer, Fired, Firing
+from lamplighter.port.store import Engine, queue_topic
+from lamplighter.service import Service
+
+BATCH = 100
+"""Planned between two looks at the event loop, which others need too."""
+LEASE_MS = 10_000
+LONGEST_PAUSE = 1.0
+"""The store's time is looked at so often, however far the next occurrence is: clocks are set."""
+BEHIND_MS = 5_000
+"""Later than this is an overload."""
+REST = 0.25
+"""Part of the time that is left to others while there is more than can be fired at once."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What has been fired here so far, for health and metrics."""
+
+    fired: int = 0
+    queued: int = 0
+    skipped: Counter[str] = field(default_factory=Counter[str])
+    stale: int = 0
+    """Plans that somebody else was quicker with."""
+    unreadable: int = 0
+    lag_ms: int = 0
+    """How long the oldest has been due that was handed out last."""
+
+    @property
+    def behind(self) -> bool:
+        """Whether occurrences fall due faster than they are fired."""
+        return self.lag_ms > BEHIND_MS
+
+
+class Firer(Service):
+    """Plan what is due, and write the plans.
+
+    Runs on every node, without a leader: the store takes of several plans for one schedule the
+    first. A node that dies with schedules in hand leaves them to others ten seconds later.
+    """
+
+    name = "fire"
+    patience = 120.0
+
+    def __init__(
+        self, engine: Engine, settings: Settings, workers: Callable[[], int] | None = None
+    ) -> None:
+        super().__init__()
+        self._engine = engine
+        self._workers = workers
+        self._batch = min(BATCH, engine.capabilities.max_batch)
+        self._newest_first = bool(settings.fire_newest_first)
+        self._zones = tzdata_version()
+        self.counts = Counts()
+
+    async def step(self) -> float:
+        """Fire one batch; the next follows soon while more is due."""
+        began = runtime.monotonic()
+        due = await self._engine.schedules.due_schedules(
+            limit=self._batch,
+            lease_ms=LEASE_MS,
+            newest_first=self._newest_first and self.counts.behind,
+        )
+        planned = await self._fire(due.schedules, due.now_ms) if due.schedules else ()
+        self._note_lag(_lag_ms(planned, due.now_ms))
+        if due.poll_after_ms == 0:
+            return (runtime.monotonic() - began) * REST
+        return self._pause(due.poll_after_ms)
+
+    def _pause(self, poll_after_ms: int | None) -> float:
+        """Wait for the next; of many nodes each a little longer, so that they do not all come."""
+        spread = 0.0 if self._workers is None else self._workers() * 0.0005 * runtime.random()
+        if poll_after_ms is None:
+            return LONGEST_PAUSE + spread
+        return min(LONGEST_PAUSE, poll_after_ms / 1000) + spread
+
+    def _note_lag(self, lag_ms: int) -> None:
+        was_behind = self.counts.behind
+        self.counts.lag_ms = lag_ms
+        if self.counts.behind != was_behind:
+            events.emit(events.SCHEDULES_BEHIND, behind=self.counts.behind, lag_ms=lag_ms)
+
+    async def _fire(self, schedules: Sequence[DueSchedule], now_ms: int) -> Sequence[DueSchedule]:
+        """Plan and fire; gives those that could be planned."""
+        firings: list[Firing] = []
+        planned: list[DueSchedule] = []
+        for due in schedules:
+            try:
+                spec = specs.from_text(due.record.spec, due.record.id)
+                firings.append(plan(due, spec, now_ms, self._zones))
+                planned.append(due)
+            except Exception as error:  # noqa: BLE001 - one schedule must not stop the others
+                self.counts.unreadable += 1
+                events.emit(
+                    events.SERVICE_ERROR,
+                    service=self.name,
+                    error=error,
+                    expected=False,
+                    schedule=due.record.id,
+                )
+        if not firings:
+            return ()
+        answers = await self._engine.schedules.fire(firings)
+        self._count(firings, answers)
+        await self._tell(planned, answers)
+        return planned
+
+    def _count(self, firings: Sequence[Firing], answers: Sequence[Fired]) -> None:
+        counts = self.counts
+        for firing, answer in zip(firings, answers, strict=True):
+            if answer.answer is FireAnswer.STALE:
+                counts.stale += 1
+                continue
+            counts.fired += len(answer.started)
+            counts.queued += answer.queued
+            planned = 0
+            for skip in firing.skips:
+                counts.skipped[skip.reason] += skip.count or 1
+                planned += skip.count or 1
+            if answer.skipped > planned:
+                counts.skipped["overlap"] += answer.skipped - planned
+            if firing.hold is not None:
+                events.emit(events.SCHEDULE_HELD, schedule=firing.id, reason=firing.hold)
+
+    async def _tell(self, schedules: Sequence[DueSchedule], answers: Sequence[Fired]) -> None:
+        """Wake workers for the jobs that may run now."""
+        specs_of = {due.record.id: due.record for due in schedules}
+        jobs: defaultdict[str, Counter[str]] = defaultdict(Counter[str])
+        for answer in answers:
+            if answer.started:
+                record = specs_of[answer.id]
+                template = specs.from_text(record.spec, record.id).template
+                jobs[template.queue][template.type] += len(answer.started)
+        started = sum(sum(types.values()) for types in jobs.values())
+        if started:
+            events.emit(events.SCHEDULES_FIRED, count=started)
+        for queue, types in jobs.items():
+            await self._engine.wakeup.notify(queue_topic(queue), jobs=types)
+
+
+def _lag_ms(schedules: Sequence[DueSchedule], now_ms: int) -> int:
+    """Tell for how long the oldest has been due. What nobody can read is not ours to catch up."""
+    dues = [one.record.due_ms for one in schedules if one.record.due_ms is not None]
+    return max((now_ms - due for due in dues if due < now_ms), default=0)

@@ -1,0 +1,26 @@
+-- delete_schedules: remove schedules with their runs, and cancel what is queued.
+-- Lock: the queues of the queued jobs, these jobs, then the schedules; see lock_plans.
+-- Index: the keys of schedule and run, run_queued.
+-- out  id, answer: one row for each schedule that was there
+CREATE OR REPLACE FUNCTION delete_schedules(ids_ text[], mark_ text, reason_ text)
+RETURNS TABLE (id text, answer text)
+LANGUAGE plpgsql SET search_path FROM CURRENT
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    now_ bigint;
+    jobs_ uuid[];
+BEGIN
+    PERFORM lock_plans(ids_, ids_);
+    now_ := now_ms();
+    jobs_ := queued_jobs(ids_);
+    IF cardinality(jobs_) > 0 THEN
+        PERFORM cancel_jobs(jobs_, mark_at(mark_, now_), reason_, now_);
+    END IF;
+    DELETE FROM run WHERE run.schedule = ANY (ids_);
+    RETURN QUERY
+        DELETE FROM schedule WHERE schedule.id = ANY (ids_) RETURNING schedule.id, 'done';
+END
+$$;

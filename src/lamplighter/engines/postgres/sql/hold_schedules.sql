@@ -1,0 +1,20 @@
+-- hold_schedules: keep schedules from being fired. Lock: the schedules.
+-- out  id, answer: one row for each schedule that is known
+CREATE OR REPLACE FUNCTION hold_schedules(ids_ text[], mark_ text)
+RETURNS TABLE (id text, answer text)
+LANGUAGE plpgsql SET search_path FROM CURRENT
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM lock_schedules(ids_);
+    RETURN QUERY
+        SELECT schedule.id, CASE WHEN schedule.hold IS NULL THEN 'done' ELSE 'already' END
+        FROM schedule
+        WHERE schedule.id = ANY (ids_);
+    UPDATE schedule
+    SET hold = mark_at(mark_, now_ms()), version = schedule.version + 1
+    WHERE schedule.id = ANY (ids_) AND schedule.hold IS NULL;
+END
+$$;

@@ -1,0 +1,82 @@
+-- put_schedules: create schedules, or change those that are not exactly so. Guard: unique id.
+-- Lock: the schedules, in the order of their ids. Index: the key of schedule.
+-- Functions without settings of their own are called only by those that have them.
+-- out  n, answer, version: one row for each, in no order
+CREATE OR REPLACE FUNCTION put_schedules(
+    ids_ text[], specs_ text[], tenants_ text[], types_ text[], dues_ bigint[], zones_ text[]
+) RETURNS TABLE (n bigint, answer text, version bigint)
+LANGUAGE plpgsql SET search_path FROM CURRENT
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    rounds_ bigint[];
+    last_ bigint;
+    now_ bigint;
+    written_ text[];
+BEGIN
+    PERFORM lock_schedules(ids_);
+    now_ := now_ms();
+    -- Those of one id follow each other, in as many rounds.
+    SELECT array_agg(g.nth), max(g.nth) INTO rounds_, last_
+    FROM (
+        SELECT row_number() OVER (PARTITION BY u.id COLLATE "C" ORDER BY u.n) AS nth
+        FROM unnest(ids_) WITH ORDINALITY AS u(id, n)
+        ORDER BY u.n
+    ) AS g;
+    FOR round_ IN 1..last_ LOOP
+        WITH written AS (
+            INSERT INTO schedule (id, spec, tenant, type, cursor, due, wake, created, changed, zones)
+            SELECT u.id, u.spec, u.tenant, u.type, now_, u.due, wake_at(u.due, now_), now_, now_,
+                   u.zones
+            FROM unnest(ids_, specs_, tenants_, types_, dues_, zones_, rounds_)
+                 AS u(id, spec, tenant, type, due, zones, nth)
+            WHERE u.nth = round_
+            ORDER BY u.id COLLATE "C"
+            ON CONFLICT (id) DO UPDATE
+            SET spec = excluded.spec,
+                tenant = excluded.tenant,
+                type = excluded.type,
+                version = schedule.version + 1,
+                due = due_when_put(schedule.due, excluded.due, now_),
+                -- Whoever has it plans in vain, and has not seen to what it was woken for.
+                wake = CASE WHEN schedule.wake IS DISTINCT FROM schedule.due
+                            THEN least(schedule.wake, now_)
+                            ELSE least(schedule.wake, wake_at(
+                                due_when_put(schedule.due, excluded.due, now_), now_)) END,
+                changed = now_,
+                zones = excluded.zones
+            WHERE (schedule.spec, schedule.tenant, schedule.type)
+                  <> (excluded.spec, excluded.tenant, excluded.type)
+            RETURNING schedule.id
+        )
+        SELECT array_agg(written.id) INTO written_ FROM written;
+        RETURN QUERY
+            SELECT g.n,
+                   CASE WHEN g.id NOT IN (SELECT unnest(written_)) THEN 'already'
+                        WHEN s.version = 1 THEN 'created'
+                        ELSE 'changed' END,
+                   s.version
+            FROM unnest(ids_, rounds_) WITH ORDINALITY AS g(id, nth, n)
+            CROSS JOIN LATERAL (
+                SELECT schedule.version FROM schedule WHERE schedule.id = g.id LIMIT 1
+            ) AS s
+            WHERE g.nth = round_;
+    END LOOP;
+END
+$$;
+
+-- due_when_put: when a schedule that was due then, and is put as due now and then, is to be looked at.
+-- If that would be later than before, at once: nothing that was due meanwhile is to wait for it.
+CREATE OR REPLACE FUNCTION due_when_put(before_ bigint, given_ bigint, now_ bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN before_ IS NOT NULL AND (given_ IS NULL OR given_ > before_) THEN now_
+                ELSE given_ END
+$$;
+
+-- wake_at: when something due at this time wakes: then, but not before now; never, if never.
+CREATE OR REPLACE FUNCTION wake_at(due_ bigint, now_ bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN due_ > now_ THEN due_ WHEN due_ IS NOT NULL THEN now_ END
+$$;

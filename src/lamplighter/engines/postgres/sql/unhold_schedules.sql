@@ -1,0 +1,23 @@
+-- unhold_schedules: let held schedules go on, as if nothing had failed. Lock: the schedules.
+-- out  id, answer: one row for each schedule that is known
+CREATE OR REPLACE FUNCTION unhold_schedules(ids_ text[])
+RETURNS TABLE (id text, answer text)
+LANGUAGE plpgsql SET search_path FROM CURRENT
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    now_ bigint;
+BEGIN
+    PERFORM lock_schedules(ids_);
+    now_ := now_ms();
+    RETURN QUERY
+        SELECT schedule.id, CASE WHEN schedule.hold IS NULL THEN 'already' ELSE 'done' END
+        FROM schedule
+        WHERE schedule.id = ANY (ids_);
+    UPDATE schedule
+    SET hold = NULL, failures = 0, wake = now_, version = schedule.version + 1
+    WHERE schedule.id = ANY (ids_) AND schedule.hold IS NOT NULL;
+END
+$$;

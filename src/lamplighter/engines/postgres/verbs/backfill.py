@@ -1,0 +1,17 @@
+"""backfill: begin to run occurrences of the past."""
+
+from __future__ import annotations
+
+from lamplighter.engines.postgres.call import Call
+from lamplighter.engines.postgres.schedules import backfill_to_text
+from lamplighter.port.schedules import Backfill, ScheduleAnswer, ScheduleChanged
+from lamplighter.port.texts import clean
+
+
+async def backfill(call: Call, schedule_id: str, wanted: Backfill) -> ScheduleChanged:
+    """Begin one, unless one is under way."""
+    ((answer,),) = await call.rows(
+        f"SELECT {call.function('backfill')}(%s, %s)",
+        (clean(schedule_id), backfill_to_text(wanted)),
+    )
+    return ScheduleChanged(schedule_id, ScheduleAnswer(answer))

@@ -1,0 +1,85 @@
+"""The reads of schedules: one, many, and the runs of one."""
+
+from __future__ import annotations
+
+from lamplighter.engines.postgres import filters
+from lamplighter.engines.postgres.call import Call, Row
+from lamplighter.engines.postgres.schedules import WIDTH, record_of
+from lamplighter.port.cursors import cursor_of, place_of
+from lamplighter.port.schedules import (
+    RunKind,
+    RunPage,
+    RunRecord,
+    RunState,
+    ScheduleFilter,
+    SchedulePage,
+    ScheduleRecord,
+)
+from lamplighter.port.texts import clean
+
+SCAN_LIMIT = 10_000
+_FITS, _LOOKED = WIDTH, WIDTH + 1
+_FIND = "%s, %s, %s::integer, %s::integer, %s, %s, %s, %s"
+
+
+async def schedule(call: Call, schedule_id: str) -> ScheduleRecord | None:
+    """Give one schedule."""
+    if clean(schedule_id) != schedule_id:
+        return None
+    rows = await call.rows(f"SELECT * FROM {call.function('read_schedule')}(%s)", (schedule_id,))
+    return record_of(rows[0]) if rows else None
+
+
+async def schedules(
+    call: Call, which: ScheduleFilter, limit: int, cursor: str | None
+) -> SchedulePage:
+    """List schedules by id; a page looks at a bounded stretch of them."""
+    if clean(which.prefix) != which.prefix:
+        return SchedulePage([], None)
+    rows = await call.rows(
+        f"SELECT * FROM {call.function('find_schedules')}({_FIND})",
+        (
+            None if cursor is None else clean(cursor),
+            which.prefix,
+            SCAN_LIMIT,
+            limit,
+            filters.wanted(which.tenants),
+            filters.wanted(which.types),
+            which.held,
+            which.zones_not,
+        ),
+    )
+    # The last one may be there only for its place.
+    more = bool(rows) and (len(rows) == limit or rows[-1][_LOOKED] == SCAN_LIMIT)
+    return SchedulePage(
+        [record_of(row) for row in rows if row[_FITS]], rows[-1][0] if more else None
+    )
+
+
+async def runs(call: Call, schedule_id: str, limit: int, cursor: str | None) -> RunPage:
+    """List the runs of a schedule, the latest due first."""
+    (before,) = place_of(cursor, 1)
+    if clean(schedule_id) != schedule_id:
+        return RunPage([], None)
+    rows = await call.rows(
+        f"SELECT * FROM {call.function('read_runs')}(%s, %s::bigint, %s::integer)",
+        (schedule_id, before, limit),
+    )
+    place = cursor_of((rows[-1][0],)) if rows and len(rows) == limit else None
+    return RunPage([_run(schedule_id, row) for row in rows], place)
+
+
+def _run(schedule_id: str, row: Row) -> RunRecord:
+    return RunRecord(
+        schedule=schedule_id,
+        due_ms=row[0],
+        kind=RunKind(row[1]),
+        state=RunState(row[2]),
+        at_ms=row[3],
+        job_id=row[4],
+        reason=row[5],
+        first_ms=row[6],
+        count=row[7],
+        started_at_ms=row[8],
+        finished_at_ms=row[9],
+    )

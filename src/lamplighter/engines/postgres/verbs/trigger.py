@@ -1,0 +1,33 @@
+"""trigger: a run of a schedule now."""
+
+from __future__ import annotations
+
+from lamplighter.engines.postgres import records
+from lamplighter.engines.postgres.call import Call
+from lamplighter.engines.postgres.verbs.submit import MARK, columns
+from lamplighter.port import texts
+from lamplighter.port.schedules import Run, RunState, ScheduleAnswer, Triggered
+
+_PARAMETERS = ", ".join(["%s"] * 21)
+_REPLACED = "replaced"
+
+
+async def trigger(call: Call, schedule_id: str, run: Run, by: str, reason: str) -> Triggered:
+    """Make a run, or say what became of the one with this job."""
+    ((known, state, why),) = await call.rows(
+        f"SELECT * FROM {call.function('trigger')}({_PARAMETERS})",
+        (
+            texts.clean(schedule_id),
+            run.overlap.value,
+            *columns([run.job]),
+            MARK,
+            records.mark_to_text(by, reason),
+            texts.clean(reason) or "cancelled",
+        ),
+    )
+    if not known:
+        return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
+    made = state != RunState.SKIPPED or why == _REPLACED
+    return Triggered(
+        schedule_id, ScheduleAnswer.DONE, run.job.id if made else None, RunState(state)
+    )

@@ -1,0 +1,55 @@
+-- put_schedules: create or change schedules, all in one write.
+-- KEYS  1 shard
+-- ARGV  1 clock  2… per schedule: id, spec, tenant, type, due or '', zones
+-- RETURNS  per schedule created | changed | already, its version
+-- TOUCHES  schedule:<id>, schedules, schedule_ids, specs. Bound: 100 schedules.
+--@include lib/clock.lua
+--@include lib/keys.lua
+--@include lib/schedule.lua
+
+local P, now = KEYS[1], now_ms(ARGV[1])
+local NEVER = math.huge
+
+local function create(name, due)
+  redis.call('ZADD', P .. 'schedule_ids', 0, name)
+  return {
+    failures = 0, backfilling = 0, version = 1, cursor = now, due = due, created = now, fired = 0,
+    skipped = 0, latest = -1, active = NO_JOB, last_job = NO_JOB, hold = '', backfill = '',
+  }
+end
+
+-- A due time that is later than before could hide what has fallen due since the cursor. And whoever
+-- looks at the schedule now, or was to, plans in vain: it is looked at again.
+local function change(name, schedule, due)
+  local look = redis.call('ZSCORE', P .. 'schedules', name)
+  if look and tonumber(look) ~= schedule.due then
+    look_at(P, name, schedule, now)
+  end
+  schedule.version = schedule.version + 1
+  schedule.due = (due or NEVER) > (schedule.due or NEVER) and now or due
+end
+
+local answers = {}
+for at = 2, #ARGV, 6 do
+  local name, spec, tenant, type_ = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local due, zones = tonumber(ARGV[at + 4]), ARGV[at + 5]
+  local schedule, answer = read_schedule(P, name), 'already'
+  if not schedule then
+    schedule, answer = create(name, due), 'created'
+  elseif schedule.tenant ~= tenant or schedule.type ~= type_
+    or redis.call('HGET', P .. 'specs', name) ~= spec then
+    change(name, schedule, due)
+    answer = 'changed'
+  end
+  if answer ~= 'already' then
+    schedule.tenant, schedule.type, schedule.zones, schedule.changed = tenant, type_, zones, now
+    write_schedule(P, name, schedule)
+    redis.call('HSET', P .. 'specs', name, spec)
+    if schedule.due then
+      look_at(P, name, schedule, schedule.due)
+    end
+  end
+  answers[#answers + 1] = answer
+  answers[#answers + 1] = schedule.version
+end
+return answers

@@ -1,0 +1,43 @@
+"""put_schedules: create or change schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lamplighter.engines.redis import inputs
+from lamplighter.engines.redis.call import Argument, Call
+from lamplighter.engines.redis.schedule_records import check_id
+from lamplighter.engines.redis.shards import joined, split_schedules
+from lamplighter.port import texts
+from lamplighter.port.schedules import NewSchedule, Put, PutAnswer
+
+_ANSWERS = {answer.value.encode(): answer for answer in PutAnswer}
+
+
+async def put_schedules(call: Call, schedules: Sequence[NewSchedule]) -> list[Put]:
+    """Put each, in one write per shard."""
+    # All are looked at before the first is written.
+    packed = [(one, _arguments(one)) for one in schedules]
+    parts: list[tuple[Sequence[int], list[Put]]] = []
+    for shard, (places, mine) in split_schedules(packed, _id, call.shards).items():
+        arguments = [part for _, parts_of_one in mine for part in parts_of_one]
+        said = await call.run("put_schedules", arguments, shard=shard)
+        answers = [
+            Put(one.id, _ANSWERS[what], version)
+            for (one, _), what, version in zip(mine, said[::2], said[1::2], strict=True)
+        ]
+        parts.append((places, answers))
+    return joined(parts)
+
+
+def _id(packed: tuple[NewSchedule, object]) -> str:
+    return packed[0].id
+
+
+def _arguments(one: NewSchedule) -> tuple[Argument, ...]:
+    try:
+        names = (check_id(one.id), one.spec, one.tenant, one.type)
+        encoded = [name.encode() for name in names]
+    except inputs.Unkept as error:
+        raise inputs.refusal(error) from error
+    return (*encoded, "" if one.due_ms is None else one.due_ms, texts.clean(one.zones))

@@ -1,0 +1,33 @@
+"""trigger: make a run of a schedule now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamplighter.engines.redis import inputs
+from lamplighter.engines.redis.call import Call
+from lamplighter.engines.redis.schedule_records import OVERLAPS, STATES, check_id
+from lamplighter.engines.redis.shards import shard_of_schedule
+from lamplighter.engines.redis.verbs.fire import check_run, jobs_of
+from lamplighter.port.schedules import Run, ScheduleAnswer, Triggered
+
+_UNKNOWN, _AGAIN = b"unknown", b"again"
+
+
+async def trigger(call: Call, schedule_id: str, run: Run) -> Triggered:
+    """Let the store judge the run as one that is due now."""
+    check_id(schedule_id)
+    check_run(schedule_id, run, call.shards)
+    try:
+        arguments = (*jobs_of([(schedule_id, run)]), schedule_id, OVERLAPS[run.overlap])
+    except inputs.Unkept as error:
+        raise inputs.refusal(error) from error
+    said: list[Any] = [_AGAIN]
+    while said[0] == _AGAIN:
+        shard = shard_of_schedule(schedule_id, call.shards)
+        said = await call.run("trigger", arguments, shard=shard)
+    if said[0] == _UNKNOWN:
+        return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
+    _, state, has_job = said
+    job_id = run.job.id if has_job else None
+    return Triggered(schedule_id, ScheduleAnswer.DONE, job_id, STATES[state])

@@ -1,0 +1,70 @@
+-- fire: write plans. Guard: version and cursor, read and written behind the one write lock.
+-- Indexes: schedule_id, then the row itself; job_id for the active run; those of runs by name.
+
+-- name: current
+-- in: ids
+SELECT schedule.id, schedule.number, schedule.version, schedule.cursor, schedule.active, job.state,
+       EXISTS (SELECT 1 FROM run INDEXED BY run_queued
+               WHERE run.schedule = schedule.number AND run.state = 'queued')
+FROM json_each(:ids) AS given
+CROSS JOIN schedule ON schedule.id = given.value
+LEFT JOIN job ON job.id = schedule.active;
+
+-- name: skip
+-- Unless the occurrence has a run, or stands among others that were skipped together.
+-- in: schedule, due, now, reason, first, count
+INSERT INTO run (schedule, due, kind, state, at, reason, first, count)
+SELECT :schedule, :due, 'due', 'skipped', :now, :reason, :first, :count
+WHERE NOT EXISTS (
+    SELECT 1 FROM run
+    WHERE schedule = :schedule AND due >= :due AND state = 'skipped' AND first <= :first
+)
+ON CONFLICT DO NOTHING;
+
+-- name: write
+-- The first mark of a hold stays.
+-- in: cursor, due, wake, hold, backfill, zones, fired, skipped, last_due, last_job, active, number
+UPDATE schedule
+SET cursor = max(cursor, :cursor),
+    due = :due,
+    wake = :wake,
+    hold = coalesce(hold, :hold),
+    backfill = :backfill,
+    zones = :zones,
+    fired = fired + :fired,
+    skipped = skipped + :skipped,
+    last_due = max(coalesce(last_due, :last_due), coalesce(:last_due, last_due)),
+    last_job = coalesce(:last_job, last_job),
+    active = :active
+WHERE number = :number;
+
+-- name: forget_succeeded
+-- in: schedule, keep, limit
+DELETE FROM run
+WHERE schedule = :schedule AND due IN (
+    SELECT due
+    FROM run INDEXED BY run_succeeded
+    WHERE schedule = :schedule
+      AND state = 'succeeded'
+      AND due <= (SELECT due FROM run INDEXED BY run_succeeded
+                  WHERE schedule = :schedule AND state = 'succeeded'
+                  ORDER BY due DESC LIMIT 1 OFFSET :keep)
+    ORDER BY due
+    LIMIT :limit
+);
+
+-- name: forget_failed
+-- in: schedule, keep, limit
+DELETE FROM run
+WHERE schedule = :schedule AND due IN (
+    SELECT due
+    FROM run INDEXED BY run_failed
+    WHERE schedule = :schedule
+      AND state IN ('skipped', 'dead', 'cancelled', 'expired')
+      AND due <= (SELECT due FROM run INDEXED BY run_failed
+                  WHERE schedule = :schedule
+                    AND state IN ('skipped', 'dead', 'cancelled', 'expired')
+                  ORDER BY due DESC LIMIT 1 OFFSET :keep)
+    ORDER BY due
+    LIMIT :limit
+);

@@ -1,0 +1,34 @@
+"""backfill: begin to run occurrences of the past."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite import records
+from lamplighter.engines.sqlite.statements import load
+from lamplighter.port.schedules import ScheduleAnswer, ScheduleChanged
+
+if TYPE_CHECKING:
+    from lamplighter.engines.sqlite.transaction import Transaction
+    from lamplighter.port.schedules import Backfill
+
+SQL = load("backfill")
+
+
+def begin_backfill(tx: Transaction, schedule_id: str, backfill: Backfill) -> ScheduleChanged:
+    """Note what is to be run, unless something is under way."""
+    row = tx.one(SQL["current"], schedule_id)
+    if row is None:
+        return ScheduleChanged(schedule_id, ScheduleAnswer.UNKNOWN)
+    number, text = row
+    if text is not None:
+        same = _what(records.backfill_of(text)) == _what(backfill)
+        answer = ScheduleAnswer.ALREADY if same else ScheduleAnswer.CONFLICT
+        return ScheduleChanged(schedule_id, answer)
+    tx.run(SQL["begin"], records.backfill_to_text(backfill), tx.now, number)
+    return ScheduleChanged(schedule_id, ScheduleAnswer.DONE)
+
+
+def _what(backfill: Backfill) -> tuple[int, int, int]:
+    """Give what was asked for, without how far it has come."""
+    return backfill.from_ms, backfill.to_ms, backfill.limit

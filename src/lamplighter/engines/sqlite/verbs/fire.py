@@ -1,0 +1,103 @@
+"""fire: write plans, each wholly or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite import records
+from lamplighter.engines.sqlite.statements import load
+from lamplighter.engines.sqlite.verbs.overlap import BY, Judge, Standing, standing_of
+from lamplighter.port import texts
+from lamplighter.port.schedules import FireAnswer, Fired
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lamplighter.engines.sqlite.transaction import Row, Transaction
+    from lamplighter.port.schedules import Firing, Skip
+
+SQL = load("fire")
+_FORGOTTEN = 100
+"""Runs of each sort that a plan removes at most: nobody should wait long for it."""
+
+
+def fire(tx: Transaction, firings: Sequence[Firing]) -> list[Fired]:
+    """Judge each by what is stored then, and write them."""
+    return [answer for part in _parts(firings) for answer in _fire(tx, part)]
+
+
+def _parts(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
+    """Divide plans so that no part has two for one schedule: the second sees what the first did."""
+    part: dict[str, Firing] = {}
+    for firing in firings:
+        if firing.id in part:
+            yield list(part.values())
+            part = {}
+        part[firing.id] = firing
+    yield list(part.values())
+
+
+def _fire(tx: Transaction, firings: list[Firing]) -> list[Fired]:
+    ids = json.dumps([firing.id for firing in firings])
+    found = {row[0]: standing_of(row) for row in tx.all(SQL["current"], ids)}
+    valid = [
+        (firing, standing)
+        for firing in firings
+        if (standing := found.get(firing.id)) is not None
+        and (standing.version, standing.cursor) == (firing.version, firing.cursor_ms)
+    ]
+    judge = Judge(tx, [run.job for firing, _ in valid for run in firing.runs])
+    for firing, standing in valid:
+        judge.start_queued(standing)
+        for skip in firing.skips:
+            _note(tx, standing, skip)
+        for run in firing.runs:
+            judge.judge(standing, run)
+    judge.finish()
+    tx.many(SQL["write"], [_row(tx.now, firing, standing) for firing, standing in valid])
+    for name, which in (("forget_succeeded", 0), ("forget_failed", 1)):
+        tx.many(SQL[name], [(s.number, f.keep[which], _FORGOTTEN) for f, s in valid])
+    done = {standing.id: _answer(standing) for _, standing in valid}
+    return [done.get(firing.id) or Fired(firing.id, FireAnswer.STALE) for firing in firings]
+
+
+def _note(tx: Transaction, standing: Standing, skip: Skip) -> None:
+    """Note a skip, unless something covers it."""
+    reason = texts.clean(skip.reason)
+    values = (standing.number, skip.due_ms, tx.now, reason, skip.first_ms, skip.count)
+    if tx.run(SQL["skip"], *values):
+        standing.skipped += 1 if skip.count is None else skip.count
+        standing.resolve(skip.due_ms)
+
+
+def _row(now: int, firing: Firing, standing: Standing) -> Row:
+    """Build what a plan makes of its schedule."""
+    wake = firing.due_ms
+    if standing.ended:
+        wake = now if wake is None else min(wake, now)
+    hold = None if firing.hold is None else records.mark_to_text(BY, firing.hold, now)
+    return (
+        firing.next_cursor_ms,
+        firing.due_ms,
+        wake,
+        hold,
+        records.backfill_to_text(firing.backfill),
+        firing.zones,
+        standing.fired,
+        standing.skipped,
+        standing.last_due,
+        standing.last_job,
+        standing.active,
+        standing.number,
+    )
+
+
+def _answer(standing: Standing) -> Fired:
+    return Fired(
+        standing.id,
+        FireAnswer.DONE,
+        tuple(standing.started),
+        queued=standing.queued,
+        skipped=standing.skipped,
+    )

@@ -1,0 +1,52 @@
+"""put_schedules: create schedules or change them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lamplighter.engines.sqlite.statements import load
+from lamplighter.port.schedules import Put, PutAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamplighter.engines.sqlite.transaction import Transaction
+    from lamplighter.port.schedules import NewSchedule
+
+SQL = load("put_schedules")
+What = tuple[str, str, str]
+"""Spec, tenant and type: what makes schedules equal."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """A schedule as a put finds it; updated when one call names it twice."""
+
+    number: int
+    version: int
+    what: What
+
+
+def put_schedules(tx: Transaction, schedules: Sequence[NewSchedule]) -> list[Put]:
+    """Put each, in order."""
+    ids = json.dumps([schedule.id for schedule in schedules])
+    known = {row[0]: _Known(row[1], row[2], row[3:]) for row in tx.all(SQL["known"], ids)}
+    return [_put(tx, schedule, known) for schedule in schedules]
+
+
+def _put(tx: Transaction, schedule: NewSchedule, known: dict[str, _Known]) -> Put:
+    what = (schedule.spec, schedule.tenant, schedule.type)
+    values = (*what, schedule.due_ms, schedule.zones, tx.now)
+    found = known.get(schedule.id)
+    if found is None:
+        row = tx.one(SQL["insert"], schedule.id, *values)
+        assert row is not None  # noqa: S101 - an INSERT with RETURNING gives a row
+        known[schedule.id] = _Known(row[0], 1, what)
+        return Put(schedule.id, PutAnswer.CREATED, 1)
+    if found.what == what:
+        return Put(schedule.id, PutAnswer.ALREADY, found.version)
+    tx.run(SQL["change"], *values, found.number)
+    found.version, found.what = found.version + 1, what
+    return Put(schedule.id, PutAnswer.CHANGED, found.version)

@@ -1,0 +1,74 @@
+"""What a schedule is, as the text that stores keep. Equal schedules have equal texts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any, cast
+
+from lamplighter.model import schedule
+from lamplighter.model.errors import InvalidInput
+from lamplighter.model.job import Delivery, Level
+from lamplighter.model.names import shown
+from lamplighter.model.recurring import DEFAULT_POLICY, CatchUp, Overlap, Policy, Spec, Template
+from lamplighter.port.texts import extras_of, extras_to_text
+
+_KINDS = {"overlap": Overlap, "catch_up": CatchUp}
+
+
+def to_text(spec: Spec) -> str:
+    """Write a spec."""
+    template = spec.template
+    values: dict[str, Any] = {
+        "calendar": schedule.encode(spec.calendar),
+        "type": template.type,
+        "args": template.args.decode(),
+        "queue": template.queue,
+        "level": int(template.level),
+        "tenant": template.tenant,
+        "delivery": template.delivery.value,
+        "cost": template.cost,
+    }
+    extras = extras_to_text(template.extras)
+    if extras is not None:
+        values["extras"] = extras
+    policy = {
+        field.name: value
+        for field in fields(Policy)
+        if (value := getattr(spec.policy, field.name)) != getattr(DEFAULT_POLICY, field.name)
+    }
+    if policy:
+        values["policy"] = policy
+    return json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=1024)
+def from_text(text: str, seed: str) -> Spec:
+    """Read a spec; ``seed`` is the id of the schedule, which decides what is hashed."""
+    try:
+        values = cast("dict[str, Any]", json.loads(text))
+        given = dict(values.get("policy", {}))
+        for name, kind in _KINDS.items():
+            if name in given:
+                given[name] = kind(given[name])
+        return Spec(
+            calendar=schedule.decode(values["calendar"], seed=seed),
+            template=Template(
+                type=values["type"],
+                args=values["args"].encode(),
+                queue=values["queue"],
+                level=Level(values["level"]),
+                tenant=values["tenant"],
+                delivery=Delivery(values["delivery"]),
+                extras=extras_of(values.get("extras")),
+                cost=values["cost"],
+            ),
+            policy=Policy(**given),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(
+            f"what is stored of the schedule {shown(seed)} cannot be read: {error!r}",
+            hint="it was written by another version, or by something else: put it again",
+            value=seed,
+        ) from error

@@ -1,0 +1,360 @@
+"""Schedules become jobs, step by step, on a real store whose clock the test moves."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from lamplighter import App, runtime
+from lamplighter.config import Settings
+from lamplighter.coordinator.fire import BATCH, BEHIND_MS, LEASE_MS, LONGEST_PAUSE, Firer
+from lamplighter.model.job import Claim, ErrorInfo, Status
+from lamplighter.model.lifecycle import settle
+from lamplighter.model.outcome import Cancelled, Failed, Outcome, Succeeded
+from lamplighter.model.retry import Retry
+from lamplighter.observability import events
+from lamplighter.port.schedules import NewSchedule, RunState, ScheduleRecord
+from lamplighter.port.store import Engine, queue_topic
+from lamplighter.port.values import ClaimRequest
+from lamplighter.testing.clock import Clock, installed
+
+START = datetime(2030, 6, 1, 12, 0, 30, tzinfo=UTC)
+EVERY_MINUTE = "* * * * *"
+SETTINGS = Settings()
+DONE = Succeeded(b"null")
+BOOM = Failed(ErrorInfo(type="Boom", message="no", traceback="", fingerprint="f" * 16))
+
+
+@pytest.fixture
+def clock():
+    with installed(START) as clock:
+        yield clock
+
+
+@pytest.fixture
+async def app(clock, tmp_path):
+    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
+
+    @app.job(queue="money")
+    async def bill(tenant: str = "acme") -> None: ...
+
+    yield app
+    await app.close()
+
+
+@pytest.fixture
+async def engine(app):
+    return await app.engine()
+
+
+@pytest.fixture
+def told():
+    seen = []
+    stop = events.listen(lambda name, fields: seen.append((name, fields)))
+    yield seen
+    stop()
+
+
+@pytest.fixture
+def firer(engine):
+    return Firer(engine, SETTINGS)
+
+
+class Scene:
+    """A store with a coordinator, and what users and workers do to it."""
+
+    def __init__(self, app: App, engine: Engine, firer: Firer, clock: Clock) -> None:
+        self.app = app
+        self.engine = engine
+        self.firer = firer
+        self.clock = clock
+
+    async def put(self, *names: str, calendar: str = EVERY_MINUTE, **options) -> None:
+        call = await self.app.call("bill", {})
+        make = self.app.schedules.make
+        await self.app.schedules.put_many(make(name, calendar, call, **options) for name in names)
+
+    async def runs(self, name: str = "tick") -> list[tuple[int, RunState]]:
+        """Give the runs of a schedule, the earliest due first: minute and state."""
+        return [
+            (datetime.fromtimestamp(run.due_ms / 1000, UTC).minute, run.state)
+            for run in reversed(await self.app.schedules.runs(name))
+        ]
+
+    async def record(self) -> ScheduleRecord:
+        return (await self.app.schedules.get("tick")).record
+
+    async def minutes(self, number: int) -> None:
+        """Let minutes pass, with a step of the coordinator after each."""
+        for _ in range(number):
+            self.clock.advance(minutes=1)
+            await self.firer.step()
+
+    async def claim(self) -> list[Claim]:
+        wanted = ClaimRequest(
+            nonce=runtime.nonce(),
+            worker="w-1",
+            queues=(("money", 10),),
+            types=("bill",),
+            limit=10,
+            lease_ms=600_000,
+        )
+        return (await self.engine.jobs.claim(wanted)).claims
+
+    async def end(self, claims: list[Claim], outcome: Outcome = DONE) -> None:
+        """Settle claims as a worker would, without another attempt."""
+        assert claims
+        retry = Retry(max_attempts=1)
+        await self.engine.jobs.settle([settle(claim, outcome, retry=retry) for claim in claims])
+
+
+@pytest.fixture
+def scene(app, engine, firer, clock):
+    return Scene(app, engine, firer, clock)
+
+
+# ── when ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_occurrence_is_fired_when_it_is_due_and_not_before(scene, firer, clock, told):
+    await scene.put("tick")
+    assert await firer.step() == LONGEST_PAUSE
+    clock.advance(seconds=29.9)
+    assert await firer.step() == pytest.approx(0.1)
+    assert await scene.runs() == []
+    clock.advance(seconds=0.1)
+
+    assert await firer.step() == LONGEST_PAUSE
+
+    assert await scene.runs() == [(1, RunState.STARTED)]
+    assert firer.counts.fired == 1
+    assert (events.SCHEDULES_FIRED, {"count": 1}) in told
+    (claimed,) = await scene.claim()
+    assert claimed.job.due_at_ms == clock.now_ms()
+    await firer.step()
+    assert await scene.runs() == [(1, RunState.STARTED)]
+
+
+async def test_workers_of_the_queue_are_woken(scene, firer, clock, engine, monkeypatch):
+    woken = []
+
+    async def notify(topic, jobs=None):
+        woken.append((topic, dict(jobs)))
+
+    await scene.put("a", "b")
+    monkeypatch.setattr(engine.wakeup, "notify", notify)
+    clock.advance(seconds=30)
+    await firer.step()
+    assert woken == [(queue_topic("money"), {"bill": 2})]
+
+
+async def test_without_schedules_the_store_is_looked_at_once_a_second(firer):
+    assert await firer.step() == LONGEST_PAUSE
+    assert firer.counts.fired == 0
+
+
+async def test_of_many_nodes_each_comes_at_a_time_of_its_own(scene, engine, monkeypatch):
+    await scene.put("tick")
+    monkeypatch.setattr(runtime, "random", lambda: 0.5)
+    assert await Firer(engine, SETTINGS, lambda: 400).step() == LONGEST_PAUSE + 0.1
+
+
+async def test_more_than_a_batch_is_fired_batch_by_batch_without_a_pause(scene, firer, clock, app):
+    number = 2 * BATCH + 50
+    await scene.put(*(f"s-{n:04}" for n in range(number)))
+    clock.advance(seconds=30)
+
+    pauses, fired = [], []
+    for _ in range(3):
+        pauses.append(await firer.step())
+        fired.append(firer.counts.fired)
+
+    assert fired == [BATCH, 2 * BATCH, number]
+    assert max(pauses[:2]) < LONGEST_PAUSE
+    assert pauses[2] == LONGEST_PAUSE
+    assert {one.record.fired async for one in app.schedules.list()} == {1}
+
+
+# ── lag ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_who_comes_late_says_so_until_it_has_caught_up(scene, firer, clock, told, engine):
+    await scene.put(*(f"s-{n:04}" for n in range(BATCH + 1)))
+    clock.advance(seconds=30 + BEHIND_MS / 1000 + 2)
+
+    await firer.step()
+    assert firer.counts.behind
+    assert firer.counts.lag_ms == BEHIND_MS + 2000
+    await firer.step()
+    assert firer.counts.behind
+    await firer.step()
+
+    assert not firer.counts.behind
+    assert firer.counts.lag_ms == 0
+    behind = [fields for name, fields in told if name == events.SCHEDULES_BEHIND]
+    assert behind == [
+        {"behind": True, "lag_ms": BEHIND_MS + 2000},
+        {"behind": False, "lag_ms": 0},
+    ]
+
+
+@pytest.mark.parametrize(("newest_first", "second"), [(0, "s-0100"), (1, "young")])
+async def test_while_it_is_behind_the_newest_may_go_first(
+    scene, engine, clock, newest_first, second
+):
+    firer = Firer(engine, Settings(fire_newest_first=newest_first))
+    await scene.put(*(f"s-{n:04}" for n in range(2 * BATCH)))
+    await scene.put("young", calendar="5 1 12 * * *")
+    clock.advance(seconds=40)
+    await firer.step()
+    assert firer.counts.behind
+    assert await scene.runs("young") == []
+
+    await firer.step()
+
+    assert len(await scene.runs(second)) == 1
+    assert (await scene.runs("young") == []) == (second != "young")
+
+
+# ── what stops nothing ───────────────────────────────────────────────────────────────────────
+
+
+async def test_a_schedule_that_cannot_be_read_stops_no_others(scene, firer, clock, engine, told):
+    bad = NewSchedule(
+        id="bad", spec="{}", tenant="default", type="bill", due_ms=clock.now_ms() + 10_000
+    )
+    await engine.schedules.put_schedules([bad], by="test")
+    await scene.put("tick")
+    clock.advance(seconds=30)
+
+    await firer.step()
+
+    assert await scene.runs() == [(1, RunState.STARTED)]
+    assert firer.counts.unreadable == 1
+    (error,) = [fields for name, fields in told if name == events.SERVICE_ERROR]
+    assert error["schedule"] == "bad"
+    assert "put it again" in error["error"].hint
+    await firer.step()
+    assert firer.counts.unreadable == 1, "it is looked at again at once"
+    clock.advance(seconds=LEASE_MS / 1000)
+    await firer.step()
+    assert firer.counts.unreadable == 2
+
+
+async def test_of_two_plans_for_one_occurrence_the_second_is_stale_and_counted(
+    scene, engine, clock, monkeypatch
+):
+    await scene.put("tick")
+    clock.advance(seconds=30)
+    first, second = Firer(engine, SETTINGS), Firer(engine, SETTINGS)
+    due = await engine.schedules.due_schedules(limit=10, lease_ms=LEASE_MS)
+
+    async def handed_out(**_):
+        return due
+
+    monkeypatch.setattr(engine.schedules, "due_schedules", handed_out)
+    await first.step()
+    await second.step()
+
+    assert (first.counts.fired, first.counts.stale) == (1, 0)
+    assert (second.counts.fired, second.counts.stale) == (0, 1)
+    assert await scene.runs() == [(1, RunState.STARTED)]
+
+
+async def test_what_a_dead_node_had_in_hand_is_fired_by_another_when_its_lease_ends(
+    scene, engine, firer, clock
+):
+    await scene.put("tick")
+    clock.advance(seconds=30)
+    await engine.schedules.due_schedules(limit=10, lease_ms=LEASE_MS)
+    await firer.step()
+    assert await scene.runs() == []
+    clock.advance(seconds=LEASE_MS / 1000)
+    await firer.step()
+    assert await scene.runs() == [(1, RunState.STARTED)]
+
+
+async def test_after_an_outage_the_latest_is_made_up_for_and_the_rest_is_counted(
+    scene, firer, clock
+):
+    await scene.put("tick")
+    clock.advance(minutes=10)
+    await firer.step()
+    assert await scene.runs() == [(9, RunState.SKIPPED), (10, RunState.STARTED)]
+    assert firer.counts.skipped == {"missed": 9}
+
+
+# ── overlap and failures, to their end ───────────────────────────────────────────────────────
+
+
+async def test_an_overlap_that_is_skipped_is_counted_with_its_reason(scene, firer, clock):
+    await scene.put("tick")
+    await scene.minutes(3)
+    assert [state for _, state in await scene.runs()] == ["started", "skipped", "skipped"]
+    assert firer.counts.skipped == {"overlap": 2}
+
+
+async def test_one_is_queued_and_runs_as_soon_as_the_run_before_has_ended(
+    scene, firer, clock, engine
+):
+    await scene.put("tick", overlap="queue_one")
+    await scene.minutes(1)
+    running = await scene.claim()
+    await scene.minutes(2)
+    assert await scene.runs() == [(1, "started"), (2, "queued"), (3, "skipped")]
+    assert (firer.counts.queued, firer.counts.fired) == (1, 1)
+    assert await scene.claim() == []
+
+    await scene.end(running)
+    await firer.step()
+
+    assert await scene.runs() == [(1, "succeeded"), (2, "started"), (3, "skipped")]
+    assert firer.counts.fired == 2
+    (second,) = await scene.claim()
+    await scene.end([second])
+    assert (await scene.runs())[1] == (2, "succeeded")
+
+
+async def test_the_running_one_is_cancelled_and_the_newest_takes_its_place(
+    scene, firer, clock, engine
+):
+    await scene.put("tick", overlap="cancel_running")
+    await scene.minutes(1)
+    (running,) = await scene.claim()
+    await scene.minutes(2)
+
+    assert await scene.runs() == [(1, "started"), (2, "skipped"), (3, "queued")]
+    record = await engine.inspector.job(running.job.id)
+    assert record.status is Status.CANCELLING
+    await scene.end([running], Cancelled())
+    await firer.step()
+
+    assert await scene.runs() == [(1, "cancelled"), (2, "skipped"), (3, "started")]
+    assert len(await scene.claim()) == 1
+
+
+async def test_a_schedule_is_held_after_so_many_failures_in_a_row(scene, app, firer, clock, told):
+    await scene.put("tick", hold_after=2)
+    for outcome in (BOOM, DONE, BOOM, BOOM):
+        await scene.minutes(1)
+        await scene.end(await scene.claim(), outcome)
+    assert (await scene.record()).failures == 2
+
+    await firer.step()
+    await scene.minutes(2)
+
+    record = await scene.record()
+    assert record.hold.reason == "its last 2 runs have failed"
+    assert [state for _, state in await scene.runs()] == ["dead", "succeeded", "dead", "dead"]
+    held = [fields for name, fields in told if name == events.SCHEDULE_HELD]
+    assert held == [{"schedule": "tick", "reason": "its last 2 runs have failed"}]
+    await app.schedules.unhold("tick")
+    await firer.step()
+    assert (await scene.runs())[-1] == (6, "started")
+    assert (await scene.record()).failures == 0
+
+
+async def test_after_its_number_of_runs_it_is_over(scene, app, firer, clock):
+    await scene.put("tick", max_runs=2, overlap="allow")
+    await scene.minutes(4)
+    assert await scene.runs() == [(1, "started"), (2, "started")]
+    assert (await app.schedules.get("tick")).next_run is None
