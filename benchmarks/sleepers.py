@@ -15,6 +15,7 @@ import os
 import resource
 import sys
 from collections.abc import Awaitable
+from dataclasses import replace
 
 from benchmarks.fleet import QUEUE
 from lamplighter import config, coordinator, runtime
@@ -58,6 +59,10 @@ class Sleeper:
         self._settings = settings
         self._tally = tally
         self._slept = False
+        self._ahead: ClaimRequest | None = None
+        """The claim that was sent along with the last wait, to be made now."""
+        self._sent: ClaimRequest | None = None
+        """The claim that may wait at the store."""
 
     def member(self) -> NewWorker | None:
         slots = self._settings.slots
@@ -80,7 +85,10 @@ class Sleeper:
                 await self._step()
 
     async def _step(self) -> None:
-        answer = await self._engine.jobs.claim(self._request())
+        request, self._ahead = self._ahead or self._request(), None
+        answer = await self._engine.jobs.claim(request)
+        if self._sent is not None and answer.sent_at is not None:
+            self._sent = None
         if answer.claims:
             await self._engine.jobs.settle(settle_all(answer.claims, Succeeded()))
             return
@@ -90,7 +98,13 @@ class Sleeper:
         if not self._slept:
             self._slept = True
             self._tally.fell_asleep()
-        if await self._engine.wakeup.wait([queue_topic(QUEUE)], timeout, types=TYPES):
+        topics = [queue_topic(QUEUE)]
+        if self._engine.capabilities.claims_ahead and timeout <= self._settings.lease / 4:
+            self._ahead = self._sent = request
+        elif self._sent is not None:
+            await self._engine.jobs.claim(replace(self._sent, limit=0))
+            self._sent = None
+        if await self._engine.wakeup.wait(topics, timeout, types=TYPES, ahead=self._ahead):
             self._tally.woken += 1
 
     def _request(self) -> ClaimRequest:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.coordinator.plan import plan
+from lamplighter.coordinator.rescue import alone
 from lamplighter.model.schedule import tzdata_version
 from lamplighter.observability import events
 from lamplighter.port import specs
@@ -23,6 +24,8 @@ LONGEST_PAUSE = 1.0
 """The store's time is looked at so often, however far the next occurrence is: clocks are set."""
 BEHIND_MS = 5_000
 """Later than this is an overload."""
+PER_WORKER, SPREAD = 0.005, 0.0005
+"""Seconds by which each worker that there is puts off a look, and one that is for what is due."""
 REST = 0.25
 """Part of the time that is left to others while there is more than can be fired at once."""
 
@@ -57,7 +60,7 @@ class Firer(Service):
     patience = 120.0
 
     def __init__(
-        self, engine: Engine, settings: Settings, workers: Callable[[], int] | None = None
+        self, engine: Engine, settings: Settings, workers: Callable[[], int] = alone
     ) -> None:
         super().__init__()
         self._engine = engine
@@ -82,11 +85,15 @@ class Firer(Service):
         return self._pause(due.poll_after_ms)
 
     def _pause(self, poll_after_ms: int | None) -> float:
-        """Wait for the next; of many nodes each a little longer, so that they do not all come."""
-        spread = 0.0 if self._workers is None else self._workers() * 0.0005 * runtime.random()
+        """Wait for the next. Of many nodes each looks less often, and they do not all come at once.
+
+        The first of them comes as soon as one alone would.
+        """
+        workers = self._workers()
+        longest = max(LONGEST_PAUSE, workers * PER_WORKER * (0.5 + runtime.random()))
         if poll_after_ms is None:
-            return LONGEST_PAUSE + spread
-        return min(LONGEST_PAUSE, poll_after_ms / 1000) + spread
+            return longest
+        return min(longest, poll_after_ms / 1000 + workers * SPREAD * runtime.random())
 
     def _note_lag(self, lag_ms: int) -> None:
         was_behind = self.counts.behind

@@ -68,6 +68,8 @@ class Claimer(Service):
         self._limit = min(BATCH, engine.capabilities.max_batch)
         self._lease_ms = milliseconds(settings.lease)
         self._request: ClaimRequest | None = None
+        self._sent: ClaimRequest | None = None
+        """The claim that may wait at the store."""
         self._sent_at = 0.0
         self._samples = [(runtime.boottime(), 0)]
         self._recent = 0
@@ -89,6 +91,8 @@ class Claimer(Service):
         """Make a claim, and hand on what it gives."""
         answer = await self._engine.jobs.claim(request)
         sent_at, self._request = answer.sent_at or self._sent_at, None
+        if answer.claims or answer.sent_at is not None or request.limit == 0:
+            self._sent = None  # it takes nothing more
         if answer.claims:
             self._take(request, answer, sent_at)
         return answer
@@ -200,6 +204,9 @@ class Claimer(Service):
             timeout = min(timeout, answer.poll_after_ms / 1000)
         types = self._types()
         ahead = self._ahead(request, answer, timeout)
+        if self._sent is not None and self._sent != ahead:
+            await self._withdraw(self._sent)
+        self._sent = ahead
         # In this very task: another one would only stand between a job and its worker.
         self._waiting = task = asyncio.current_task()
         try:
@@ -211,8 +218,13 @@ class Claimer(Service):
         finally:
             self._waiting = None
         if ahead is not None and (self._stopped.is_set() or self._types() != types):
-            self._request = replace(ahead, limit=0)
-            await self._claim(self._request)
+            await self._withdraw(ahead)
+
+    async def _withdraw(self, ahead: ClaimRequest) -> None:
+        """See to it that a claim sent ahead takes nothing more, and hand on what it took."""
+        before, self._request = self._request, replace(ahead, limit=0)
+        await self._claim(self._request)
+        self._request = None if before == ahead else before
 
     def _ahead(self, request: ClaimRequest, answer: Answer, timeout: float) -> ClaimRequest | None:
         """Give the claim that follows the wait, if the store may make it with the news.

@@ -6,7 +6,14 @@ import pytest
 
 from lamplighter import App, runtime
 from lamplighter.config import Settings
-from lamplighter.coordinator.fire import BATCH, BEHIND_MS, LEASE_MS, LONGEST_PAUSE, Firer
+from lamplighter.coordinator.fire import (
+    BATCH,
+    BEHIND_MS,
+    LEASE_MS,
+    LONGEST_PAUSE,
+    PER_WORKER,
+    Firer,
+)
 from lamplighter.model.job import Claim, ErrorInfo, Status
 from lamplighter.model.lifecycle import settle
 from lamplighter.model.outcome import Cancelled, Failed, Outcome, Succeeded
@@ -155,7 +162,8 @@ async def test_without_schedules_the_store_is_looked_at_once_a_second(firer):
 async def test_of_many_nodes_each_comes_at_a_time_of_its_own(scene, engine, monkeypatch):
     await scene.put("tick")
     monkeypatch.setattr(runtime, "random", lambda: 0.5)
-    assert await Firer(engine, SETTINGS, lambda: 400).step() == LONGEST_PAUSE + 0.1
+    assert await Firer(engine, SETTINGS, lambda: 400).step() == 400 * PER_WORKER
+    assert await Firer(engine, SETTINGS, lambda: 4).step() == LONGEST_PAUSE
 
 
 async def test_more_than_a_batch_is_fired_batch_by_batch_without_a_pause(scene, firer, clock, app):

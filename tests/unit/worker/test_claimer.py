@@ -230,6 +230,19 @@ async def test_a_claim_sent_ahead_is_withdrawn_when_other_types_are_to_be_run(be
     assert bench.jobs.requests[2].types == ("other",)
 
 
+async def test_a_claim_sent_ahead_is_withdrawn_before_a_wait_without_it(bench, ahead):
+    await bench.claimer.step()
+    (first,) = ahead
+    bench.jobs.idle_ms = 9_000
+    await bench.claimer.step()
+    assert ahead == [first, None], "a longer wait would make it old"
+    assert [request.limit for request in bench.jobs.requests] == [3, 3, 0]
+    assert {request.nonce for request in bench.jobs.requests} == {first.nonce}
+    await bench.claimer.step()
+    assert len(bench.jobs.requests) == 4, "once"
+    assert bench.jobs.requests[3].nonce != first.nonce
+
+
 async def test_what_it_took_of_types_that_are_others_by_now_is_given_back(bench):
     bench.jobs.claims = [make_claim(0)]
     bench.jobs.gate = asyncio.Event()
