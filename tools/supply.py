@@ -24,6 +24,8 @@ ALLOWED_IN = {
     "hiredis": ("engines/redis",),
 }
 """Libraries that are not required at run time: for tests that are shipped, and for extras."""
+DATA = frozenset({"tzdata"})
+"""Packages whose files are read, and which nobody imports."""
 
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?==(?P<version>[^\s;\\]+)")
 _HASH = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")
@@ -84,7 +86,8 @@ def import_problems(imports: dict[str, set[str]], declared: set[str]) -> list[st
         wild = sorted(f for f in files if not f.startswith(allowed)) if allowed else sorted(files)
         if name not in known and wild:
             problems.append(f"`{name}` is imported by {wild[0]} but not declared in pyproject.toml")
-    problems += [f"`{name}` is declared but never imported" for name in declared - imports.keys()]
+    unused = declared - imports.keys() - DATA
+    problems += [f"`{name}` is declared but never imported" for name in unused]
     return problems
 
 

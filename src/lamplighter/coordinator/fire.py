@@ -24,7 +24,9 @@ LONGEST_PAUSE = 1.0
 """The store's time is looked at so often, however far the next occurrence is: clocks are set."""
 BEHIND_MS = 5_000
 """Later than this is an overload."""
-PER_WORKER, SPREAD = 0.005, 0.0005
+LONGEST_OF_MANY = 7.0
+"""Longer would leave what a dead node had in hand too late, where few nodes fire."""
+PER_WORKER, SPREAD = 0.01, 0.0005
 """Seconds by which each worker that there is puts off a look, and one that is for what is due."""
 REST = 0.25
 """Part of the time that is left to others while there is more than can be fired at once."""
@@ -90,7 +92,8 @@ class Firer(Service):
         The first of them comes as soon as one alone would.
         """
         workers = self._workers()
-        longest = max(LONGEST_PAUSE, workers * PER_WORKER * (0.5 + runtime.random()))
+        many = min(workers * PER_WORKER, LONGEST_OF_MANY) * (0.5 + runtime.random())
+        longest = max(LONGEST_PAUSE, many)
         if poll_after_ms is None:
             return longest
         return min(longest, poll_after_ms / 1000 + workers * SPREAD * runtime.random())

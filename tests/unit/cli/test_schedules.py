@@ -548,7 +548,7 @@ WRONG = {
     "every yes": ("every = true", ["every `True`", "15m"]),
     "every huge": ("every = 99999999999999", ["99999999999999"]),
     "window": ("every = 60\nwindow = -1", ["window `-1`"]),
-    "option": ("evry = 60", ["`evry`", "did you mean `every`"]),
+    "option": ("everyy = 60", ["`everyy`", "did you mean `every`"]),
     "rrule": ('rrule = "FREQ=DAILY"', ["`start`"]),
     "zone of every": ('every = 60\ntwice = "both"', ["twice says nothing to `every`"]),
     "overlap": ('every = 60\noverlap = "perhaps"', ["`perhaps`", "queue_one"]),

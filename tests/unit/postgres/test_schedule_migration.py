@@ -31,6 +31,8 @@ SINCE = (
     "fire",
     "hold_schedules",
     "inspect_schedules",
+    "judge",
+    "plans",
     "put_schedules",
     "runs",
     "trigger",

@@ -257,7 +257,7 @@ async def test_a_job_of_a_deleted_schedule_that_was_put_again_says_nothing_to_th
 async def test_wishes_for_schedules_are_answered_in_order(engine: Engine, verb: str) -> None:
     await put(engine, *(new_schedule(f"s{n}") for n in range(20)))
     await engine.schedules.hold_schedules([f"s{n}" for n in range(0, 20, 2)], **BY)
-    names = ["nobody", "s4", "s3", "s10", "noone", "s7"]
+    names = ["nobody", "s4", "s3", "s10", "stranger", "s7"]
 
     said = await _verb(engine, verb)(names, **BY)
 

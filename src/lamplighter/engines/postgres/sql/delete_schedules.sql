@@ -1,5 +1,5 @@
 -- delete_schedules: remove schedules with their runs, and cancel what is queued.
--- Lock: the queues of the queued jobs, these jobs, then the schedules; see lock_plans.
+-- Lock: the queues of the queued jobs, these jobs, then the schedules: see plans.sql.
 -- Index: the keys of schedule and run, run_queued.
 -- out  id, answer: one row for each schedule that was there
 CREATE OR REPLACE FUNCTION delete_schedules(ids_ text[], mark_ text, reason_ text)

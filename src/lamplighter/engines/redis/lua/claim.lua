@@ -28,7 +28,7 @@ local FIRST_TYPE = FIRST_QUEUE + 2 * queue_count
 local FIRST_REQUIREMENT = FIRST_TYPE + type_count
 local FIRST_TOPIC = FIRST_REQUIREMENT + requirement_count
 local HOUR_MS, WAKE_LIMIT, MAX_WAIT_MS, STARVED_EVERY = 3600000, 64, 60000, 10
-local ALIVE_MS, LOOKS_PER_SECOND = 60000, 200
+local ALIVE_MS, LOOKS_PER_SECOND = 60000, 100
 
 local claim = {
   P = P, now = now, room = limit, bytes = max_bytes, step = 32, values = {}, weights = {},
@@ -353,7 +353,7 @@ local function poll_after(queues)
   return soonest and soonest - now or ''
 end
 
--- Milliseconds after which a worker need not look sooner: all of them together look 200 times a
+-- Milliseconds after which a worker need not look sooner: all of them together look 100 times a
 -- second, so that what nobody was told of is found soon by somebody. Workers are known to shard 0.
 local function rest()
   local alive = redis.call('ZCOUNT', P .. 'workers', now - ALIVE_MS, '+inf')
