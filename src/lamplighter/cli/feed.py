@@ -187,6 +187,31 @@ def _log_large(fields: Fields) -> tuple[str, str, str]:
     return "log large", f"{fields.get('path')} has {size:,.0f} MB; is a reader stuck?", "yellow"
 
 
+def _fired(fields: Fields) -> tuple[str, str, str]:
+    return "fired", f"{fields.get('count')} jobs of schedules", "dim"
+
+
+def _behind(fields: Fields) -> tuple[str, str, str]:
+    if not fields.get("behind"):
+        return "on time", "schedules are fired as they fall due again", "dim"
+    lag = span(fields.get("lag_ms", 0) / 1000)
+    return "behind", f"schedules fall due faster than they are fired: {lag} late", "yellow"
+
+
+def _schedule_held(fields: Fields) -> tuple[str, str, str]:
+    return "held", f"schedule {fields.get('schedule')}: {fields.get('reason')}", "magenta"
+
+
+def _replanned(fields: Fields) -> tuple[str, str, str]:
+    text = f"{fields.get('count')} schedules by time zone data {fields.get('zones')}"
+    return "replanned", text, "dim"
+
+
+def _stuck(fields: Fields) -> tuple[str, str, str]:
+    text = f"{fields.get('service')} made no progress for {span(fields.get('seconds') or 0)}"
+    return "stuck", f"{text} and begins anew", "red"
+
+
 _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.JOB_SUBMITTED: _submitted,
     events.JOB_CANCELLED: _cancelled,
@@ -205,6 +230,11 @@ _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.PRUNED: _pruned,
     events.CLOCK_JUMPED: _jumped,
     events.STORE_LOG_LARGE: _log_large,
+    events.SCHEDULES_FIRED: _fired,
+    events.SCHEDULES_BEHIND: _behind,
+    events.SCHEDULE_HELD: _schedule_held,
+    events.SCHEDULES_REPLANNED: _replanned,
+    events.SERVICE_STUCK: _stuck,
 }
 
 

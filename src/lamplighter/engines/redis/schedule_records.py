@@ -144,20 +144,18 @@ def due_of(name: bytes, value: bytes, spec: bytes) -> DueSchedule:
     """Read a schedule that is to be planned."""
     (
         failures, backfilling, flags, version, cursor, due, created, changed, fired, skipped, _,
-        last_due, _, last_job, *sizes,
+        last_due, _, last_job, tenant, type_, zones, hold, backfill,
     ) = _SCHEDULE.unpack_from(value)  # fmt: skip
-    parts: list[str] = []
-    place = _SCHEDULE.size
-    for size in sizes:
-        parts.append(value[place : place + size].decode())
-        place += size
-    tenant, type_, zones, hold, backfill = parts
+    type_at = _SCHEDULE.size + tenant
+    zones_at = type_at + type_
+    hold_at = zones_at + zones
+    backfill_at = hold_at + hold
     return DueSchedule(
         record=ScheduleRecord(
             id=name.decode(),
             spec=spec.decode(),
-            tenant=tenant,
-            type=type_,
+            tenant=value[_SCHEDULE.size : type_at].decode(),
+            type=value[type_at:zones_at].decode(),
             version=version,
             cursor_ms=cursor,
             due_ms=due if flags & _DUE else None,
@@ -168,9 +166,9 @@ def due_of(name: bytes, value: bytes, spec: bytes) -> DueSchedule:
             failures=failures,
             last_due_ms=last_due if flags & _LAST_DUE else None,
             last_job=None if last_job == _NO_JOB else last_job.decode(),
-            hold=texts.mark_of(hold) if hold else None,
-            backfill=_backfill_of(backfill) if backfill else None,
-            zones=zones,
+            hold=texts.mark_of(value[hold_at:backfill_at].decode()) if hold else None,
+            backfill=_backfill_of(value[backfill_at:].decode()) if backfill else None,
+            zones=value[zones_at:hold_at].decode(),
         ),
         backfilling=backfilling,
     )

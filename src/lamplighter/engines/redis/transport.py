@@ -30,8 +30,9 @@ _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 1.0
 _CLOSE_SECONDS = 5.0
 _SILENCE_SECONDS = 10.0
-_NEW = "submit"
-_LASTING = frozenset({"submit", "settle", "confirm"})
+_NEW = frozenset({"submit", "fire", "trigger", "put_schedules"})
+"""What needs room for something new."""
+_LASTING = frozenset({"submit", "settle", "confirm", "fire", "trigger", "put_schedules"})
 """What replicas must have, if the address asks for that, before it is answered."""
 
 
@@ -81,7 +82,7 @@ class Transport:
         packed = pack((b"EVALSHA", wanted.sha, b"1", *words))
         line = self._line(urgent)
         began = runtime.monotonic()
-        if self._admission is not None and script == _NEW:
+        if self._admission is not None and script in _NEW:
             await self._admit(self._admission, line)
         if script in self._lasting:
             request = _Request(packed, wanted, words, lasting=True)

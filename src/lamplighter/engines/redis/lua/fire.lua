@@ -125,15 +125,16 @@ local function write_plan(schedule, plan)
   return { schedule.queued, schedule.missed, table.concat(schedule.started) }
 end
 
-local names, keys = {}, {}
+local names, ends, keys = {}, {}, {}
 for at = BEHIND, #ARGV, 2 do
-  names[#names + 1] = ARGV[at]
-  keys[#keys + 1] = schedule_key(P, ARGV[at])
+  local n = #names + 1
+  names[n], ends[n] = ARGV[at], encode(ARGV[at])
+  keys[n] = P .. 'schedule:' .. ends[n]
 end
 local values, written, answers, place = redis.call('MGET', unpack(keys)), {}, {}, 0
 for n, name in ipairs(names) do
   local plan = read_plan(ARGV[BEHIND + 2 * n - 1], place)
-  local schedule = values[n] and begin(name, values[n])
+  local schedule = values[n] and begin(name, ends[n], values[n])
   place = place + #plan.runs
   if schedule and schedule.version == plan.version and schedule.cursor == plan.cursor then
     answers[n] = write_plan(schedule, plan)

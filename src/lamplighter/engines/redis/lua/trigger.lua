@@ -65,7 +65,7 @@ local value = redis.call('GET', schedule_key(P, name))
 if not value then
   return { 'unknown' }
 end
-local schedule = begin(name, value)
+local schedule = begin(name, encode(name), value)
 local run = earlier(schedule)
 if run then
   local state = sub(run, 25, 25)

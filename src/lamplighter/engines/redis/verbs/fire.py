@@ -94,7 +94,9 @@ def _answer(schedule_id: str, said: Any) -> Fired:
         return Fired(schedule_id, FireAnswer.STALE)
     queued, skipped, started = said
     text = started.decode()
-    ids = tuple(text[at : at + ID_LENGTH] for at in range(0, len(text), ID_LENGTH))
+    ids = (text,)  # most plans start one job
+    if len(text) != ID_LENGTH:
+        ids = tuple(text[at : at + ID_LENGTH] for at in range(0, len(text), ID_LENGTH))
     return Fired(schedule_id, FireAnswer.DONE, ids, queued, skipped)
 
 

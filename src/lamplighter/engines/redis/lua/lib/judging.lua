@@ -10,9 +10,9 @@
 local ALL = 200
 local waiting, gathered, cancels = {}, {}, 100
 
-local function begin(name, value)
+local function begin(name, key, value)
   local schedule = unpack_schedule(value)
-  schedule.name, schedule.key = name, encode(name)
+  schedule.name, schedule.key = name, key
   schedule.started, schedule.queued, schedule.missed, schedule.ended = {}, 0, 0, false
   return schedule
 end
