@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, cast
@@ -170,6 +170,12 @@ def new_schedule(
     )
 
 
+def looked_at_next(new: NewSchedule) -> NewSchedule:
+    """Give a schedule that was made earlier with the next occurrence from now on."""
+    times = Timetable(new.id, specs.from_text(new.spec, new.id))
+    return replace(new, due_ms=times.due_after(runtime.now_ms()))
+
+
 class Schedules:
     """``app.schedules``: what a program and its operators do with schedules."""
 
@@ -229,7 +235,7 @@ class Schedules:
 
     async def put_declared(self, *, by: str = "app") -> list[Put]:
         """Put what ``@app.schedule`` has declared. Workers do that when they start."""
-        return await self.put_many(self.declared.values(), by=by)
+        return await self.put_many(map(looked_at_next, self.declared.values()), by=by)
 
     async def get(self, schedule_id: str) -> Schedule:
         """Give one schedule, or raise UnknownSchedule."""

@@ -14,6 +14,7 @@ from lamplighter.coordinator import Declarer
 from lamplighter.model.errors import InvalidApp
 from lamplighter.model.names import shown
 from lamplighter.port.store import Engine
+from lamplighter.schedules import looked_at_next
 from lamplighter.worker.load import load, load_registry
 
 
@@ -49,7 +50,8 @@ def load_worker_app(spec: str, **given: object) -> App:
 
 def declarer(engine: Engine, app: App) -> Declarer:
     """Give the service that puts the schedules which a program declares."""
-    return Declarer(engine, tuple(app.schedules.declared.values()), by=socket.gethostname())
+    declared = tuple(map(looked_at_next, app.schedules.declared.values()))
+    return Declarer(engine, declared, by=socket.gethostname())
 
 
 def _tell_of_two_stores(used: str) -> None:

@@ -75,6 +75,13 @@ class Firer(Service):
     async def step(self) -> float:
         """Fire one batch; the next follows soon while more is due."""
         began = runtime.monotonic()
+        _, poll_after_ms = await self.fire_batch()
+        if poll_after_ms == 0:
+            return (runtime.monotonic() - began) * REST
+        return self._pause(poll_after_ms)
+
+    async def fire_batch(self) -> tuple[int, int | None]:
+        """Fire what is due, some of it; gives how many there were, and `poll_after_ms`."""
         due = await self._engine.schedules.due_schedules(
             limit=self._batch,
             lease_ms=LEASE_MS,
@@ -82,9 +89,7 @@ class Firer(Service):
         )
         planned = await self._fire(due.schedules, due.now_ms) if due.schedules else ()
         self._note_lag(_lag_ms(planned, due.now_ms))
-        if due.poll_after_ms == 0:
-            return (runtime.monotonic() - began) * REST
-        return self._pause(due.poll_after_ms)
+        return len(due.schedules), due.poll_after_ms
 
     def _pause(self, poll_after_ms: int | None) -> float:
         """Wait for the next. Of many nodes each looks less often, and they do not all come at once.

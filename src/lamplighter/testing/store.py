@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from lamplighter.app import App
+from lamplighter.coordinator import Firer
 from lamplighter.handle import Handle
 from lamplighter.job import Job
 from lamplighter.model.errors import InvalidOption
@@ -93,6 +94,18 @@ class Store:
         """
         seconds = None if max_time is None else positive_seconds("max_time", max_time)
         return await (await self._fleet()).run_until_idle(seconds)
+
+    async def fire(self) -> int:
+        """Make jobs of what schedules say is due now; gives how many. ``drain`` runs them.
+
+        Schedules that ``@app.schedule`` declares are put first, so that they count from the time
+        of the first call; those that were put before are not changed.
+        """
+        await self.app.schedules.put_declared(by="test")
+        firer = Firer(await self.app.engine(), self.app.settings)
+        while (await firer.fire_batch())[0]:
+            pass
+        return firer.counts.fired
 
     async def crash(
         self, job: Job[..., Any] | str | None = None, *, after_run: bool = False

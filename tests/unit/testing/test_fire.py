@@ -1,0 +1,60 @@
+"""Schedules in tests: the clock is moved, and what falls due is fired when the test says so."""
+
+from datetime import UTC, datetime, timedelta
+
+from lamplighter import App, Cron, testing
+
+START = datetime(2026, 3, 29, 0, 0, tzinfo=UTC)
+
+
+def program() -> tuple[App, list[str]]:
+    app, seen = App("sqlite:///unused.db"), []
+
+    @app.schedule(Cron("30 2 * * *", timezone="Europe/Berlin"), id="nightly")
+    @app.job
+    async def report() -> None:
+        seen.append("report")
+
+    return app, seen
+
+
+async def test_a_declared_schedule_is_fired_when_its_time_has_come():
+    app, seen = program()
+    async with testing.store(app, start=START) as t:
+        assert await t.fire() == 0
+        t.clock.move_to(datetime(2026, 3, 29, 0, 59, 59, tzinfo=UTC))
+        assert await t.fire() == 0
+        # 02:30 does not exist on that day in Berlin; 03:00 does, an hour before 02:00 UTC.
+        t.clock.move_to(datetime(2026, 3, 29, 1, 0, tzinfo=UTC))
+        assert await t.fire() == 1
+        assert await t.fire() == 0, "once"
+        assert (await t.drain()).succeeded == 1
+        assert seen == ["report"]
+
+
+async def test_schedules_that_were_put_are_fired_too_and_caught_up():
+    app = App("sqlite:///unused.db")
+
+    @app.job
+    async def tick(number: int) -> None: ...
+
+    async with testing.store(app, start=START) as t:
+        for number in range(250):
+            await app.schedules.put(
+                f"s{number}", timedelta(minutes=5), tick.call(number), overlap="allow"
+            )
+        t.clock.advance(hours=1)
+        assert await t.fire() == 250, "the latest of each"
+        t.clock.advance(minutes=5)
+        assert await t.fire() == 250
+        assert (await t.drain()).succeeded == 500
+
+
+def test_the_same_without_an_event_loop():
+    app, seen = program()
+    with testing.store_sync(app, start=START) as t:
+        assert t.fire() == 0
+        t.clock.advance(hours=25)
+        assert t.fire() == 1
+        t.drain()
+        assert seen == ["report"]
