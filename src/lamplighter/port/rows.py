@@ -7,8 +7,12 @@ from typing import Any
 
 from lamplighter.model.job import Attempt, Job, JobRecord, JobState, status_of
 from lamplighter.port import texts
+from lamplighter.port.schedules import ScheduleRecord
 
-__all__ = ["attempt_of", "record_of"]
+__all__ = ["SCHEDULE_WIDTH", "attempt_of", "record_of", "schedule_of"]
+
+SCHEDULE_WIDTH = 17
+"""How many columns `schedule_of` reads; statements list them first."""
 
 
 def record_of(job: Job, claim: Sequence[Any], story: Sequence[Any], now: int) -> JobRecord:
@@ -61,4 +65,27 @@ def attempt_of(row: Sequence[Any]) -> Attempt:
         finished_at_ms=row[7],
         error=texts.error_of(row[8]),
         nonce=row[9],
+    )
+
+
+def schedule_of(row: Sequence[Any]) -> ScheduleRecord:
+    """Build a schedule from its first columns."""
+    return ScheduleRecord(
+        id=row[0],
+        spec=row[1],
+        tenant=row[2],
+        type=row[3],
+        version=row[4],
+        cursor_ms=row[5],
+        due_ms=row[6],
+        created_at_ms=row[7],
+        changed_at_ms=row[8],
+        fired=row[9],
+        skipped=row[10],
+        failures=row[11],
+        last_due_ms=row[12],
+        last_job=row[13],
+        hold=texts.mark_of(row[14]),
+        backfill=texts.backfill_of(row[15]),
+        zones=row[16],
     )

@@ -8,6 +8,7 @@ from typing import Any
 from lamplighter.model.job import NO_EXTRAS, ErrorInfo, Extras, Mark
 from lamplighter.model.journal import Progress
 from lamplighter.model.retry import Retry
+from lamplighter.port.schedules import Backfill
 
 
 def clean(text: str) -> str:
@@ -112,3 +113,30 @@ def progress_of(text: str | None) -> Progress | None:
     except (ValueError, TypeError):
         return None
     return Progress(done=done, total=total, note=note)
+
+
+def backfill_to_text(backfill: Backfill) -> str:
+    """Write where a backfill stands."""
+    return json.dumps(
+        {
+            "from": backfill.from_ms,
+            "to": backfill.to_ms,
+            "cursor": backfill.cursor_ms,
+            "limit": backfill.limit,
+            "made": backfill.made,
+        }
+    )
+
+
+def backfill_of(text: str | None) -> Backfill | None:
+    """Read where a backfill stands."""
+    if text is None:
+        return None
+    values = json.loads(text)
+    return Backfill(
+        from_ms=values["from"],
+        to_ms=values["to"],
+        cursor_ms=values["cursor"],
+        limit=values["limit"],
+        made=values["made"],
+    )

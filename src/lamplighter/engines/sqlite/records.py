@@ -14,7 +14,7 @@ from lamplighter.model.job import (
     JobRecord,
 )
 from lamplighter.port import rows, texts
-from lamplighter.port.schedules import Backfill, RunKind, RunRecord, RunState, ScheduleRecord
+from lamplighter.port.schedules import RunKind, RunRecord, RunState
 
 if TYPE_CHECKING:
     from lamplighter.engines.sqlite.catalog import Lane
@@ -67,30 +67,6 @@ def record_of(row: Row, lane: Lane, now: int) -> JobRecord:
     return rows.record_of(claimed_job(row, lane), row[15:19], row[20:31], now)
 
 
-# Columns 0-16 of every statement that reads schedules; see `inspect_schedules.sql`.
-def schedule_of(row: Row) -> ScheduleRecord:
-    """Build a schedule from the columns all statements read in the same order."""
-    return ScheduleRecord(
-        id=row[0],
-        spec=row[1],
-        tenant=row[2],
-        type=row[3],
-        version=row[4],
-        cursor_ms=row[5],
-        due_ms=row[6],
-        created_at_ms=row[7],
-        changed_at_ms=row[8],
-        fired=row[9],
-        skipped=row[10],
-        failures=row[11],
-        last_due_ms=row[12],
-        last_job=row[13],
-        hold=None if row[14] is None else texts.mark_of(row[14]),
-        backfill=None if row[15] is None else backfill_of(row[15]),
-        zones=row[16],
-    )
-
-
 def run_of(row: Row, schedule: str) -> RunRecord:
     """Build a run from the columns of `inspect_schedules.sql`."""
     return RunRecord(
@@ -106,18 +82,3 @@ def run_of(row: Row, schedule: str) -> RunRecord:
         finished_at_ms=row[8],
         started_at_ms=row[9],
     )
-
-
-def backfill_to_text(backfill: Backfill | None) -> str | None:
-    """Write where a backfill stands."""
-    if backfill is None:
-        return None
-    return json.dumps(
-        [backfill.from_ms, backfill.to_ms, backfill.cursor_ms, backfill.limit, backfill.made]
-    )
-
-
-def backfill_of(text: str) -> Backfill:
-    """Read where a backfill stands."""
-    from_ms, to_ms, cursor_ms, limit, made = json.loads(text)
-    return Backfill(from_ms=from_ms, to_ms=to_ms, cursor_ms=cursor_ms, limit=limit, made=made)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from lamplighter.engines.postgres.call import Call
-from lamplighter.engines.postgres.schedules import backfill_to_text
 from lamplighter.port.schedules import Backfill, ScheduleAnswer, ScheduleChanged
-from lamplighter.port.texts import clean
+from lamplighter.port.texts import backfill_to_text, clean
 
 
 async def backfill(call: Call, schedule_id: str, wanted: Backfill) -> ScheduleChanged:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from operator import itemgetter
 
 from lamplighter.engines.postgres.call import Call
-from lamplighter.engines.postgres.schedules import WIDTH, record_of
+from lamplighter.port.rows import SCHEDULE_WIDTH, schedule_of
 from lamplighter.port.schedules import DueSchedule, DueSchedules
 
-_BACKFILLING, _PLACE = WIDTH, WIDTH + 1
+_BACKFILLING, _PLACE = SCHEDULE_WIDTH, SCHEDULE_WIDTH + 1
 _PARAMETERS = "%s::integer, %s::bigint, %s"
 
 
@@ -24,7 +24,7 @@ async def due_schedules(
     now, poll_after, oldest = last[-3:]
     return DueSchedules(
         schedules=[
-            DueSchedule(record=record_of(row), backfilling=row[_BACKFILLING]) for row in rows
+            DueSchedule(record=schedule_of(row), backfilling=row[_BACKFILLING]) for row in rows
         ],
         now_ms=now,
         poll_after_ms=poll_after,

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from lamplighter.engines.postgres import arrays, records
 from lamplighter.engines.postgres.call import Call, Row
-from lamplighter.engines.postgres.schedules import backfill_to_text
 from lamplighter.engines.postgres.verbs.submit import MARK, columns
 from lamplighter.port import texts
 from lamplighter.port.schedules import FireAnswer, Fired, Firing
+from lamplighter.port.texts import backfill_to_text
 
 T = TypeVar("T")
 

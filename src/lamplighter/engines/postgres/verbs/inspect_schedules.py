@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lamplighter.engines.postgres import filters
 from lamplighter.engines.postgres.call import Call, Row
-from lamplighter.engines.postgres.schedules import WIDTH, record_of
 from lamplighter.port.cursors import cursor_of, place_of
+from lamplighter.port.rows import SCHEDULE_WIDTH, schedule_of
 from lamplighter.port.schedules import (
     RunKind,
     RunPage,
@@ -18,7 +18,7 @@ from lamplighter.port.schedules import (
 from lamplighter.port.texts import clean
 
 SCAN_LIMIT = 10_000
-_FITS, _LOOKED = WIDTH, WIDTH + 1
+_FITS, _LOOKED = SCHEDULE_WIDTH, SCHEDULE_WIDTH + 1
 _FIND = "%s, %s, %s::integer, %s::integer, %s, %s, %s, %s"
 
 
@@ -27,7 +27,7 @@ async def schedule(call: Call, schedule_id: str) -> ScheduleRecord | None:
     if clean(schedule_id) != schedule_id:
         return None
     rows = await call.rows(f"SELECT * FROM {call.function('read_schedule')}(%s)", (schedule_id,))
-    return record_of(rows[0]) if rows else None
+    return schedule_of(rows[0]) if rows else None
 
 
 async def schedules(
@@ -52,7 +52,7 @@ async def schedules(
     # The last one may be there only for its place.
     more = bool(rows) and (len(rows) == limit or rows[-1][_LOOKED] == SCAN_LIMIT)
     return SchedulePage(
-        [record_of(row) for row in rows if row[_FITS]], rows[-1][0] if more else None
+        [schedule_of(row) for row in rows if row[_FITS]], rows[-1][0] if more else None
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.port.schedules import ScheduleAnswer, ScheduleChanged
+from lamplighter.port.texts import backfill_of, backfill_to_text
 
 if TYPE_CHECKING:
     from lamplighter.engines.sqlite.transaction import Transaction
@@ -21,11 +21,12 @@ def begin_backfill(tx: Transaction, schedule_id: str, backfill: Backfill) -> Sch
     if row is None:
         return ScheduleChanged(schedule_id, ScheduleAnswer.UNKNOWN)
     number, text = row
-    if text is not None:
-        same = _what(records.backfill_of(text)) == _what(backfill)
+    before = backfill_of(text)
+    if before is not None:
+        same = _what(before) == _what(backfill)
         answer = ScheduleAnswer.ALREADY if same else ScheduleAnswer.CONFLICT
         return ScheduleChanged(schedule_id, answer)
-    tx.run(SQL["begin"], records.backfill_to_text(backfill), tx.now, number)
+    tx.run(SQL["begin"], backfill_to_text(backfill), tx.now, number)
     return ScheduleChanged(schedule_id, ScheduleAnswer.DONE)
 
 

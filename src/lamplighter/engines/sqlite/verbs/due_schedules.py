@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
+from lamplighter.port.rows import schedule_of
 from lamplighter.port.schedules import DueSchedule, DueSchedules
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ def due_schedules(
     following = tx.one(SQL["next"])
     return DueSchedules(
         schedules=[
-            DueSchedule(record=records.schedule_of(row), backfilling=row[_BACKFILLING])
-            for row in rows
+            DueSchedule(record=schedule_of(row), backfilling=row[_BACKFILLING]) for row in rows
         ],
         now_ms=now,
         poll_after_ms=None if following is None else max(0, following[0] - now),

@@ -10,6 +10,7 @@ from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs.overlap import BY, Judge, Standing, standing_of
 from lamplighter.port import texts
 from lamplighter.port.schedules import FireAnswer, Fired
+from lamplighter.port.texts import backfill_to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,7 +83,7 @@ def _row(now: int, firing: Firing, standing: Standing) -> Row:
         firing.due_ms,
         wake,
         hold,
-        records.backfill_to_text(firing.backfill),
+        None if firing.backfill is None else backfill_to_text(firing.backfill),
         firing.zones,
         standing.fired,
         standing.skipped,

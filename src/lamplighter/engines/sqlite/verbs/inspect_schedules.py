@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.port.cursors import cursor_of, place_of
+from lamplighter.port.rows import schedule_of
 from lamplighter.port.schedules import RunPage, SchedulePage, ScheduleRecord
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SCAN_LIMIT = 10_000
 def schedule(tx: Transaction, schedule_id: str) -> ScheduleRecord | None:
     """Give one schedule."""
     row = tx.one(SQL["schedule"], schedule_id)
-    return None if row is None else records.schedule_of(row)
+    return None if row is None else schedule_of(row)
 
 
 def schedules(
@@ -40,7 +41,7 @@ def schedules(
             if not row[0].startswith(which.prefix):
                 return SchedulePage(found, None)
             scanned += 1
-            record = records.schedule_of(row)
+            record = schedule_of(row)
             name, after = record.id, True
             if _matches(which, record):
                 found.append(record)
