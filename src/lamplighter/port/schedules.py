@@ -333,7 +333,7 @@ class ScheduleStore(Protocol):
         ...
 
     async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
-        """Write plans, each wholly or not at all, answering in order.
+        """Write plans, each wholly or not at all, answering in order; of at most 100 runs each.
 
         A plan counts only if version and cursor are still those it was made from; otherwise it is
         `stale` and changes nothing. Then, in one write: cursor, next due time, hold, backfill and
