@@ -76,7 +76,7 @@ class Sleeper:
         membership = Membership(self._engine, self._settings, self)
         services = [
             membership,
-            *coordinator.services(self._engine, self._settings, membership.workers),
+            *coordinator.services(self._engine, self._settings, membership.fleet),
         ]
         for service in services:
             service.start()

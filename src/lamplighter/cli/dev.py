@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -21,6 +21,7 @@ from lamplighter.cli.reloader import Reloader, folders_of
 from lamplighter.cli.view import LiveView, PlainView, View
 from lamplighter.cli.worker import process_options, process_settings
 from lamplighter.config import Settings
+from lamplighter.fleet import Fleet
 from lamplighter.observability import events
 from lamplighter.port.store import Engine
 from lamplighter.service import Service
@@ -121,11 +122,9 @@ class Development:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
 
-    def _services(
-        self, engine: Engine, settings: Settings, workers: Callable[[], int]
-    ) -> list[Service]:
+    def _services(self, engine: Engine, settings: Settings, fleet: Fleet) -> list[Service]:
         services = [
-            *coordinator.services(engine, settings, workers),
+            *coordinator.services(engine, settings, fleet),
             declarer(engine, self._app),
             *self._view.services(engine, self._supervisor),
         ]

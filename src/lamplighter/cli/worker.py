@@ -13,6 +13,7 @@ from lamplighter.cli import reading, store
 from lamplighter.cli.feed import Printer
 from lamplighter.cli.program import declarer, load_worker_app
 from lamplighter.config import Settings
+from lamplighter.fleet import Fleet
 from lamplighter.model.errors import InvalidOption
 from lamplighter.observability import events
 from lamplighter.port.store import Engine
@@ -119,10 +120,8 @@ def worker(
     printer = Printer(speed=app.settings.speed, as_json=as_json)
     chosen = no_services if no_coordinator else coordinator.services
 
-    def services(
-        engine: Engine, settings: Settings, workers: Callable[[], int]
-    ) -> Sequence[Service]:
-        return (*chosen(engine, settings, workers), declarer(engine, app))
+    def services(engine: Engine, settings: Settings, fleet: Fleet) -> Sequence[Service]:
+        return (*chosen(engine, settings, fleet), declarer(engine, app))
 
     work = _work(spec, app.settings, printer, verbose=verbose, queues=asked, services=services)
     if not store.run(work):

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from lamplighter.config import Settings
 from lamplighter.coordinator.declare import Declarer
 from lamplighter.coordinator.fire import Firer
 from lamplighter.coordinator.prune import Pruner
-from lamplighter.coordinator.rescue import Rescuer, alone
+from lamplighter.coordinator.rescue import Rescuer
 from lamplighter.coordinator.zones import Zones
+from lamplighter.fleet import Fleet
 from lamplighter.port.store import Engine
 from lamplighter.service import Service
 
 __all__ = ["Declarer", "Firer", "Pruner", "Rescuer", "Zones", "services"]
 
 
-def services(
-    engine: Engine, settings: Settings, workers: Callable[[], int] = alone
-) -> list[Service]:
+def services(engine: Engine, settings: Settings, fleet: Fleet | None = None) -> list[Service]:
     """Give every service of the coordinator, not started yet.
 
-    ``workers`` counts those there are: of many, each need not look at the store so often.
+    Of a large ``fleet``, each need not look at the store so often.
     """
     return [
-        Rescuer(engine, settings, workers),
-        Firer(engine, settings, workers),
+        Rescuer(engine, settings, fleet),
+        Firer(engine, settings, fleet),
         Zones(engine),
         Pruner(engine, settings),
     ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.coordinator.plan import plan
-from lamplighter.coordinator.rescue import alone
+from lamplighter.fleet import Fleet
 from lamplighter.model.schedule import tzdata_version
 from lamplighter.observability import events
 from lamplighter.port import specs
@@ -61,23 +61,31 @@ class Firer(Service):
     name = "fire"
     patience = 120.0
 
-    def __init__(
-        self, engine: Engine, settings: Settings, workers: Callable[[], int] = alone
-    ) -> None:
+    def __init__(self, engine: Engine, settings: Settings, fleet: Fleet | None = None) -> None:
         super().__init__()
         self._engine = engine
-        self._workers = workers
+        self._fleet = fleet or Fleet()
         self._batch = min(BATCH, engine.capabilities.max_batch)
         self._newest_first = bool(settings.fire_newest_first)
         self._zones = tzdata_version()
+        self._due_at: float | None = 0.0
+        """When the next is due, as the last look has told; None: there is none."""
         self.counts = Counts()
 
     async def step(self) -> float:
-        """Fire one batch; the next follows soon while more is due."""
-        began = runtime.monotonic()
+        """Fire one batch; the next follows soon while more is due.
+
+        Of very many nodes, one that knows of nothing due leaves it to the others to notice.
+        """
+        began = runtime.boottime()
+        if self._fleet.keeps_watch and (self._due_at is None or began < self._due_at):
+            until_ms = None if self._due_at is None else (self._due_at - began) * 1000
+            return min(LONGEST_PAUSE, self._pause(until_ms))
         _, poll_after_ms = await self.fire_batch()
+        now = runtime.boottime()
+        self._due_at = None if poll_after_ms is None else now + poll_after_ms / 1000
         if poll_after_ms == 0:
-            return (runtime.monotonic() - began) * REST
+            return (now - began) * REST
         return self._pause(poll_after_ms)
 
     async def fire_batch(self) -> tuple[int, int | None]:
@@ -91,12 +99,12 @@ class Firer(Service):
         self._note_lag(_lag_ms(planned, due.now_ms))
         return len(due.schedules), due.poll_after_ms
 
-    def _pause(self, poll_after_ms: int | None) -> float:
+    def _pause(self, poll_after_ms: float | None) -> float:
         """Wait for the next. Of many nodes each looks less often, and they do not all come at once.
 
         The first of them comes as soon as one alone would.
         """
-        workers = self._workers()
+        workers = self._fleet.workers
         many = min(workers * PER_WORKER, LONGEST_OF_MANY) * (0.5 + runtime.random())
         longest = max(LONGEST_PAUSE, many)
         if poll_after_ms is None:

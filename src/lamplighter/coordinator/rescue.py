@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from lamplighter import runtime
 from lamplighter.config import Settings
+from lamplighter.fleet import Fleet
 from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreError
 from lamplighter.model.job import TERMINAL, JobState
@@ -32,11 +33,6 @@ SLACK = 0.2
 _LOST = Abandoned(AbandonCause.WORKER_LOST)
 
 
-def alone() -> int:
-    """Count one worker, where nobody counts them."""
-    return 1
-
-
 class Rescuer(Service):
     """Find claims whose lease has ended and settle them as abandoned.
 
@@ -46,17 +42,16 @@ class Rescuer(Service):
     Where there are few workers, each looks at every step. Of more than some dozens each looks less
     often, at times of its own, so that all of them together look about 200 times a second: what
     has ended is found by one of them in no more time than before. When most of many vanish at
-    once, those that are left look as seldom until the store no longer counts the others.
+    once, those that are left look as seldom until the store no longer counts the others. Where
+    signs of life tell whether anything has ended, nobody looks while nothing has.
     """
 
     name = "rescue"
 
-    def __init__(
-        self, engine: Engine, settings: Settings, workers: Callable[[], int] = alone
-    ) -> None:
+    def __init__(self, engine: Engine, settings: Settings, fleet: Fleet | None = None) -> None:
         super().__init__()
         self._engine = engine
-        self._workers = workers
+        self._fleet = fleet or Fleet()
         self._share = 0.5 + runtime.random()
         """Of the usual rest: with as many different ones as there are workers, looks are spread."""
         self._rested_from: float | None = None
@@ -106,10 +101,10 @@ class Rescuer(Service):
 
     def _may_rest(self) -> bool:
         """Tell whether the looks of the others are enough for now."""
-        rest = self._share * min(self._workers() * PER_WORKER, LONGEST_REST)
+        rest = self._share * min(self._fleet.workers * PER_WORKER, LONGEST_REST)
         if self._rested_from is None or rest <= self._interval:
             return False
-        return runtime.boottime() < self._rested_from + rest
+        return self._fleet.keeps_watch or runtime.boottime() < self._rested_from + rest
 
     def _pause_after_jump(self) -> float:
         """Seconds to wait, because the clock made leases look old that nobody could renew.

@@ -269,6 +269,8 @@ class Beat:
     settings_version: int
     workers: int
     """How many workers there are that are not dead."""
+    calm: bool = False
+    """True: no lease has ended and no schedule is due. An engine may leave it at False."""
 
 
 # ── reads ────────────────────────────────────────────────────────────────────────────────────

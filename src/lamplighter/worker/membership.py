@@ -6,13 +6,17 @@ import contextlib
 from typing import Protocol
 
 from lamplighter.config import Settings
+from lamplighter.fleet import Fleet
 from lamplighter.model.errors import StoreError
 from lamplighter.observability import events
 from lamplighter.port.store import Engine
-from lamplighter.port.values import NewWorker
+from lamplighter.port.values import Beat, NewWorker
 from lamplighter.service import Service
 
 WAIT_FOR_HELLO = 0.1
+FEW, LONGEST = 1_000, 1.4
+"""Of more workers than a few, each lets more time pass between its signs of life, up to so many
+times as much: with the usual five seconds, two may still be lost before it is suspected."""
 
 
 class Member(Protocol):
@@ -41,7 +45,7 @@ class Membership(Service):
         self._beat = settings.beat
         self._worker = worker
         self._joined: NewWorker | None = None
-        self._workers = 1
+        self.fleet = Fleet()
 
     async def step(self) -> float:
         """Join or beat. Until the first child has said what it can run there is nothing to say."""
@@ -49,21 +53,25 @@ class Membership(Service):
         if member is None:
             return WAIT_FOR_HELLO
         if self._joined != member or not await self._is_known():
-            joined = await self._engine.membership.join(member)
-            self._joined, self._workers = member, joined.workers
+            self._note(await self._engine.membership.join(member))
+            self._joined = member
         if not self._worker.serving:
             self._worker.serving = True
             events.emit(events.WORKER_STARTED, worker=member.id, queues=member.queues)
-        return self._beat
+        return self._interval
+
+    @property
+    def _interval(self) -> float:
+        """Seconds between two signs of life: of very many workers, each gives fewer."""
+        return self._beat * min(LONGEST, max(1.0, self.fleet.workers / FEW))
 
     async def _is_known(self) -> bool:
         beat = await self._engine.membership.beat(self._worker.id, self._worker.running())
-        self._workers = beat.workers
+        self._note(beat)
         return beat.known
 
-    def workers(self) -> int:
-        """Count the workers there are, as the store has told with the last sign of life."""
-        return self._workers
+    def _note(self, beat: Beat) -> None:
+        self.fleet.note(beat, self._interval)
 
     async def stop(self) -> None:
         """Take the worker out."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.connect import connect
+from lamplighter.fleet import Fleet
 from lamplighter.model.errors import InvalidApp, LamplighterError, StoreError, every_error
 from lamplighter.model.stride import QueueStride
 from lamplighter.observability import events
@@ -40,16 +41,14 @@ PROBATION = 60.0
 SENTENCE = 600.0
 """Seconds for which jobs of a type run alone after one of them has killed its process."""
 
-Services = Callable[[Engine, Settings, Callable[[], int]], Sequence[Service]]
+Services = Callable[[Engine, Settings, Fleet], Sequence[Service]]
 """Makes services that run in the supervisor beside its own; the coordinator's, usually.
 
-They may ask how many workers there are.
+They may ask about the other workers.
 """
 
 
-def no_services(
-    _engine: Engine, _settings: Settings, _workers: Callable[[], int]
-) -> Sequence[Service]:
+def no_services(_engine: Engine, _settings: Settings, _fleet: Fleet) -> Sequence[Service]:
     """Run nothing beside the worker."""
     return ()
 
@@ -202,7 +201,7 @@ class Supervisor:
             self._keeper,
             Watch(settings, burial, self._living, self._retire),
             membership,
-            *self._services(engine, settings, membership.workers),
+            *self._services(engine, settings, membership.fleet),
         ]
         if settings.children_most:
             services.append(Scaler(engine, settings, self))

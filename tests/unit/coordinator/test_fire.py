@@ -14,6 +14,7 @@ from lamplighter.coordinator.fire import (
     PER_WORKER,
     Firer,
 )
+from lamplighter.fleet import Fleet
 from lamplighter.model.job import Claim, ErrorInfo, Status
 from lamplighter.model.lifecycle import settle
 from lamplighter.model.outcome import Cancelled, Failed, Outcome, Succeeded
@@ -21,7 +22,7 @@ from lamplighter.model.retry import Retry
 from lamplighter.observability import events
 from lamplighter.port.schedules import NewSchedule, RunState, ScheduleRecord
 from lamplighter.port.store import Engine, queue_topic
-from lamplighter.port.values import ClaimRequest
+from lamplighter.port.values import Beat, ClaimRequest
 from lamplighter.testing.clock import Clock, installed
 
 START = datetime(2030, 6, 1, 12, 0, 30, tzinfo=UTC)
@@ -141,6 +142,65 @@ async def test_an_occurrence_is_fired_when_it_is_due_and_not_before(scene, firer
     assert await scene.runs() == [(1, RunState.STARTED)]
 
 
+@pytest.fixture
+def looks(engine, monkeypatch):
+    """Give a list that grows with every look at the store."""
+    seen = []
+    due_schedules = engine.schedules.due_schedules
+
+    async def noted(**asked):
+        seen.append(asked)
+        return await due_schedules(**asked)
+
+    monkeypatch.setattr(engine.schedules, "due_schedules", noted)
+    return seen
+
+
+def calm(workers: int) -> Fleet:
+    fleet = Fleet()
+    fleet.note(Beat(known=True, settings_version=1, workers=workers, calm=True), 5.0)
+    return fleet
+
+
+async def test_while_very_many_others_keep_watch_only_a_known_occurrence_is_looked_for(
+    scene, engine, clock, looks, monkeypatch
+):
+    passed = 0.0
+    monkeypatch.setattr(runtime, "boottime", lambda: passed)
+    await scene.put("tick")
+    fleet = calm(2_000)
+    firer = Firer(engine, SETTINGS, fleet)
+    assert await firer.step() >= LONGEST_PAUSE
+    for _ in range(29):
+        passed += 1
+        clock.advance(seconds=1)
+        fleet.note(Beat(known=True, settings_version=1, workers=2_000, calm=True), 5.0)
+        assert await firer.step() <= LONGEST_PAUSE
+    assert len(looks) == 1
+
+    passed += 1
+    clock.advance(seconds=1)
+    await firer.step()
+
+    assert len(looks) == 2
+    assert await scene.runs() == [(1, RunState.STARTED)]
+
+
+async def test_whoever_notices_that_something_is_due_looks_at_its_next_step(
+    scene, engine, clock, looks
+):
+    fleet = calm(2_000)
+    firer = Firer(engine, SETTINGS, fleet)
+    await firer.step()
+    await scene.put("tick")
+    clock.advance(seconds=30)
+    fleet.note(Beat(known=True, settings_version=1, workers=2_000), 5.0)
+
+    await firer.step()
+
+    assert await scene.runs() == [(1, RunState.STARTED)]
+
+
 async def test_workers_of_the_queue_are_woken(scene, firer, clock, engine, monkeypatch):
     woken = []
 
@@ -162,8 +222,8 @@ async def test_without_schedules_the_store_is_looked_at_once_a_second(firer):
 async def test_of_many_nodes_each_comes_at_a_time_of_its_own(scene, engine, monkeypatch):
     await scene.put("tick")
     monkeypatch.setattr(runtime, "random", lambda: 0.5)
-    assert await Firer(engine, SETTINGS, lambda: 400).step() == 400 * PER_WORKER
-    assert await Firer(engine, SETTINGS, lambda: 4).step() == LONGEST_PAUSE
+    assert await Firer(engine, SETTINGS, Fleet(400)).step() == 400 * PER_WORKER
+    assert await Firer(engine, SETTINGS, Fleet(4)).step() == LONGEST_PAUSE
 
 
 async def test_more_than_a_batch_is_fired_batch_by_batch_without_a_pause(scene, firer, clock, app):

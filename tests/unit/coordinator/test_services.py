@@ -9,12 +9,13 @@ from lamplighter import coordinator, runtime
 from lamplighter.config import Settings
 from lamplighter.coordinator.prune import INTERVAL, Pruner
 from lamplighter.coordinator.rescue import BATCH, MOST, Rescuer
+from lamplighter.fleet import Fleet
 from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreBusy
 from lamplighter.model.job import JobState
 from lamplighter.observability import events
 from lamplighter.port.store import FINISHED_TOPIC, queue_topic
-from lamplighter.port.values import Expired, Pruned, SettleAnswer
+from lamplighter.port.values import Beat, Expired, Pruned, SettleAnswer
 from lamplighter.service import Service
 from tests.unit.worker.fakes import Clock, make_claim, make_engine
 
@@ -153,28 +154,68 @@ def looks(engine, clock, monkeypatch):
 
 @pytest.mark.parametrize("chance", [0.0, 0.999])
 async def test_of_few_workers_each_looks_at_every_step(looks, chance):
-    assert await looks(lambda: 60, steps=6, chance=chance) == [0, 1, 2, 3, 4, 5]
+    assert await looks(Fleet(60), steps=6, chance=chance) == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
     ("chance", "found"), [(0.0, [0, 5, 10, 15, 20]), (0.5, [0, 10, 20]), (0.99, [0, 15])]
 )
 async def test_of_many_workers_each_looks_less_often_at_times_of_its_own(looks, chance, found):
-    assert await looks(lambda: 1_000, steps=25, chance=chance) == found
+    assert await looks(Fleet(1_000), steps=25, chance=chance) == found
 
 
 async def test_however_many_workers_there_are_each_looks_within_fifteen_seconds(looks):
-    assert await looks(lambda: 1_000_000, steps=31, chance=0.999) == [0, 30]
+    assert await looks(Fleet(1_000_000), steps=31, chance=0.999) == [0, 30]
 
 
 async def test_who_is_told_that_others_are_gone_looks_at_once(looks):
-    workers = iter([2_000, 2_000, 2_000, 1, 1])
+    assert await looks(_Shrinking([2_000, 2_000, 2_000, 1, 1]), steps=5, chance=0.5) == [0, 3, 4]
 
-    assert await looks(lambda: next(workers), steps=5, chance=0.5) == [0, 3, 4]
+
+class _Shrinking(Fleet):
+    """Has another number of workers each time that one asks."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self._numbers = iter(numbers)
+        self._calm_until = None
+
+    @property
+    def workers(self) -> int:
+        return next(self._numbers)
+
+
+def _calm(workers: int) -> Fleet:
+    fleet = Fleet()
+    fleet.note(Beat(known=True, settings_version=1, workers=workers, calm=True), 5.0)
+    return fleet
+
+
+async def test_nobody_looks_while_very_many_others_keep_watch(looks):
+    # What the last sign of life has told is believed for two and a half of them: 12.5 seconds.
+    assert await looks(_calm(1_000), steps=30, chance=0.5) == [0, 25]
+
+
+async def test_of_some_hundred_workers_each_looks_although_nothing_was_overdue(looks):
+    assert await looks(_calm(400), steps=9, chance=0.5) == [0, 4, 8]
+
+
+async def test_whoever_notices_something_overdue_looks_at_its_next_step(engine, clock):
+    fleet = _calm(1_000)
+    rescuer = Rescuer(engine, SETTINGS, fleet)
+    await rescuer.step()
+    clock.seconds += 6
+    engine.jobs.expired = expired(1)
+    await rescuer.step()
+    assert engine.jobs.settled == []
+
+    fleet.note(Beat(known=True, settings_version=1, workers=1_000), 5.0)
+    await rescuer.step()
+
+    assert len(engine.jobs.settled) == 1
 
 
 async def test_among_many_workers_a_full_batch_is_followed_by_the_next_at_once(engine, clock):
-    rescuer = Rescuer(engine, SETTINGS, lambda: 2_000)
+    rescuer = Rescuer(engine, SETTINGS, Fleet(2_000))
     engine.jobs.expired = expired(BATCH)
 
     assert await rescuer.step() == 0.0
@@ -183,7 +224,7 @@ async def test_among_many_workers_a_full_batch_is_followed_by_the_next_at_once(e
 
 
 async def test_among_many_workers_a_look_that_failed_is_repeated(engine, clock):
-    rescuer = Rescuer(engine, SETTINGS, lambda: 2_000)
+    rescuer = Rescuer(engine, SETTINGS, Fleet(2_000))
     engine.jobs.failures = [StoreBusy("busy", hint="")]
     engine.jobs.expired = expired(1)
     with pytest.raises(StoreBusy):
@@ -195,7 +236,7 @@ async def test_among_many_workers_a_look_that_failed_is_repeated(engine, clock):
 
 
 async def test_among_many_workers_a_jump_is_noticed_at_a_step_without_a_look(engine, clock, told):
-    rescuer = Rescuer(engine, SETTINGS, lambda: 1_000)
+    rescuer = Rescuer(engine, SETTINGS, Fleet(1_000))
     await rescuer.step()
     clock.seconds += 0.5
     await rescuer.step()
@@ -216,7 +257,7 @@ async def test_among_many_workers_a_jump_is_noticed_at_a_step_without_a_look(eng
 async def test_among_many_workers_what_ended_since_the_last_look_is_not_taken_for_a_jump(
     engine, clock, told
 ):
-    rescuer = Rescuer(engine, Settings(lease=2.0), lambda: 2_000)
+    rescuer = Rescuer(engine, Settings(lease=2.0), Fleet(2_000))
     await rescuer.step()
     # It ended right after the first look, and the next is five seconds later.
     for step in range(1, 11):

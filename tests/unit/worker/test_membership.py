@@ -1,13 +1,14 @@
 """A worker's signs of life, and what it learns from their answers."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lamplighter.config import Settings
 from lamplighter.connect import connect
-from lamplighter.port.values import NewWorker
+from lamplighter.port.values import Beat, NewWorker
 from lamplighter.worker.membership import WAIT_FOR_HELLO, Membership
 from lamplighter.worker.supervisor import Supervisor
 from tests.unit.worker.fakes import until
@@ -66,23 +67,39 @@ async def test_a_forgotten_worker_joins_again(engine, settings):
 
 async def test_each_sign_of_life_tells_how_many_workers_there_are(engine, settings):
     first, second = [Membership(engine, settings, Member(name)) for name in "ab"]
-    assert first.workers() == 1
+    assert first.fleet.workers == 1
     await first.step()
     await second.step()
 
-    assert (first.workers(), second.workers()) == (1, 2)
+    assert (first.fleet.workers, second.fleet.workers) == (1, 2)
     await first.step()
-    assert first.workers() == 2
+    assert first.fleet.workers == 2
     await second.stop()
     await first.step()
-    assert first.workers() == 1
+    assert first.fleet.workers == 1
+
+
+@pytest.mark.parametrize(
+    ("workers", "seconds"), [(1, 5.0), (1_000, 5.0), (1_200, 6.0), (50_000, 7.0)]
+)
+async def test_of_very_many_workers_each_gives_fewer_signs_of_life(
+    engine, settings, monkeypatch, workers, seconds
+):
+    async def beat(_worker: str, _running: int) -> Beat:
+        return Beat(known=True, settings_version=1, workers=workers)
+
+    monkeypatch.setattr(engine.membership, "beat", beat)
+    membership = Membership(engine, replace(settings, beat=5.0), Member("a"))
+    await membership.step()
+
+    assert await membership.step() == pytest.approx(seconds)
 
 
 async def test_services_beside_a_worker_are_told_how_many_workers_there_are(engine, settings):
     counts = []
 
-    def services(_engine, _settings, workers):
-        counts.append(workers)
+    def services(_engine, _settings, fleet):
+        counts.append(lambda: fleet.workers)
         return ()
 
     await engine.membership.join(Member("other").member())

@@ -53,6 +53,8 @@ class Ahead:
         """Send it, behind a call that waits."""
         self.sent_at = runtime.boottime()
         self._reply = connection.ask(self._packed)
+        # Nobody may want the answer any more, when its connection breaks or is let go.
+        self._reply.add_done_callback(_look_at)
 
     async def answered(self) -> None:
         """Wait for its answer, whatever that is, a little while."""
@@ -84,3 +86,9 @@ class Ahead:
         """Wake who wants its answer."""
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
+
+
+def _look_at(reply: asyncio.Future[Any]) -> None:
+    """Take note of an error, which would be reported as overlooked."""
+    if not reply.cancelled():
+        reply.exception()

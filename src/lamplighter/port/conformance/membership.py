@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lamplighter.port.conformance.builders import running
+from lamplighter.port.conformance.schedule_builders import MINUTE, new_schedule, put
 from lamplighter.port.values import NewWorker, TypeInfo, TypeSettings
 
 if TYPE_CHECKING:
@@ -193,3 +195,23 @@ async def test_a_holder_renews_its_role(engine: Engine, clock: VirtualClock) -> 
 async def test_roles_are_held_apart_from_each_other(engine: Engine) -> None:
     assert await engine.membership.lead("prune", "w1", 10_000)
     assert await engine.membership.lead("statistics", "w2", 10_000)
+
+
+async def test_nothing_is_calm_from_the_instant_a_lease_has_ended(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    await engine.membership.join(worker())
+    await running(engine)
+    clock.advance(ms=30_000)
+
+    assert not (await engine.membership.beat("w1", 1)).calm
+
+
+async def test_nothing_is_calm_from_the_instant_a_schedule_is_due(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    await engine.membership.join(worker())
+    await put(engine, new_schedule())
+    clock.advance(ms=MINUTE)
+
+    assert not (await engine.membership.beat("w1", 0)).calm

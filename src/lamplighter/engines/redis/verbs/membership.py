@@ -37,10 +37,10 @@ def _version(known: TypeInfo) -> tuple[Argument, Argument]:
 
 async def beat(call: Call, worker: str, running: int) -> Beat:
     """Note a sign of life."""
-    known, version, workers = await call.run(
-        "beat", (texts.clean(worker), running, DEAD_MS), urgent=True
+    known, version, workers, calm = await call.run(
+        "beat", (texts.clean(worker), running, DEAD_MS, int(call.shards == 1)), urgent=True
     )
-    return Beat(known=known == 1, settings_version=version, workers=workers)
+    return Beat(known=known == 1, settings_version=version, workers=workers, calm=calm == 1)
 
 
 async def leave(call: Call, worker: str) -> None:

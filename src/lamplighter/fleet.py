@@ -1,0 +1,35 @@
+"""What a worker knows of all the others: how many there are, and whether they keep watch."""
+
+from __future__ import annotations
+
+from lamplighter import runtime
+from lamplighter.port.values import Beat
+
+MANY = 500
+"""From so many on, something is heard from one of them every few milliseconds."""
+STALE_BEATS = 2.5
+"""So many beats long, what the last one told is believed."""
+
+
+class Fleet:
+    """The workers of a store, as the last sign of life of one of them has told.
+
+    Every sign of life can also tell whether anything is overdue. Where very many give one, what
+    falls due is noticed by one of them almost at once, so that nobody else need look for it.
+    """
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers = workers
+        """How many there are that are not dead."""
+        self._calm_until: float | None = None
+
+    def note(self, beat: Beat, interval: float) -> None:
+        """Take in what a sign of life has told; the next follows after ``interval`` seconds."""
+        self.workers = beat.workers
+        self._calm_until = runtime.boottime() + STALE_BEATS * interval if beat.calm else None
+
+    @property
+    def keeps_watch(self) -> bool:
+        """Whether nothing was overdue just now, and others notice when something is."""
+        calm_until = self._calm_until
+        return calm_until is not None and self.workers >= MANY and runtime.boottime() < calm_until
