@@ -28,23 +28,15 @@ _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 
 def compose(milliseconds: int, shard: int, chance: int) -> str:
     """Build an id from its three parts; ``chance`` holds 70 random bits."""
-    tail = (shard << RANDOM_BITS) | chance
+    # Numbers of more than 60 bits are slow to take apart; one text of many parts is not.
     pairs = _PAIRS
-    head = milliseconds & 0xFFFFFFFFFFFF
+    head, middle, tail = milliseconds & 0xFFFFFFFFFFFF, chance >> 40, chance & 0xFFFFFFFFFF
     return (
-        pairs[head >> 40]
-        + pairs[(head >> 30) & 1023]
-        + pairs[(head >> 20) & 1023]
-        + pairs[(head >> 10) & 1023]
-        + pairs[head & 1023]
-        + pairs[tail >> 70]
-        + pairs[(tail >> 60) & 1023]
-        + pairs[(tail >> 50) & 1023]
-        + pairs[(tail >> 40) & 1023]
-        + pairs[(tail >> 30) & 1023]
-        + pairs[(tail >> 20) & 1023]
-        + pairs[(tail >> 10) & 1023]
-        + pairs[tail & 1023]
+        f"{pairs[head >> 40]}{pairs[head >> 30 & 1023]}{pairs[head >> 20 & 1023]}"
+        f"{pairs[head >> 10 & 1023]}{pairs[head & 1023]}{pairs[shard]}"
+        f"{pairs[middle >> 20]}{pairs[middle >> 10 & 1023]}{pairs[middle & 1023]}"
+        f"{pairs[tail >> 30]}{pairs[tail >> 20 & 1023]}"
+        f"{pairs[tail >> 10 & 1023]}{pairs[tail & 1023]}"
     )
 
 
