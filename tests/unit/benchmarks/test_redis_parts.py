@@ -29,6 +29,20 @@ def test_one_slow_script_in_ten_thousand_is_allowed_and_no_more():
     assert marks(slow.lines(slow.told(10_000, two) | {"jobs": 5})) == ["", "MISSED", ""]
 
 
+def test_what_the_machine_makes_slow_is_shown_beside_ours_and_excuses_nothing():
+    slow_count = ("EVAL_RO local n = 0 for i", 12.0)
+    ours = slow.told(10_000, [(CLAIM, 12.5), (CLAIM, 11.0), slow_count])
+    control = {"counts": 5_000, "counts_slow": 1, "counts_mean_ms": 1.02, "jobs": 5}
+
+    assert ours["slow"] == 2
+    found = slow.lines(ours | control)
+    assert marks(found) == ["", "MISSED", "", ""]
+    assert (found[3].what, found[3].found) == (
+        "  of 5,000 that only count for 1 ms, in 10,000",
+        "2",
+    )
+
+
 def test_a_server_that_ran_nothing_has_nothing_to_tell():
     with pytest.raises(BenchmarkError, match="no script"):
         slow.told(0, [])
