@@ -6,7 +6,6 @@ local function tell_news(P, now, list, i)
   local NEWS_MS, WAKE_MS, ALL, MOST = 86400000, 60000, 500, 64
   local ANY_TYPE = ''
   local told = 0
-  now = string.format('%.0f', now)
 
   -- Numbers only grow, also over a server that was emptied: a count that begins, begins at the time.
   local function next_number()
@@ -22,41 +21,37 @@ local function tell_news(P, now, list, i)
   -- Wake some of a profile, those first who would wait longest. Told is told: who goes on waiting
   -- says so again. So nobody is told twice, or while at work.
   local function tell(profile, most, word)
-    local waiters = P .. 'waiters:' .. profile
-    local ears = redis.call('ZRANGE', waiters, '+inf', now, 'BYSCORE', 'REV', 'LIMIT', 0, most)
-    for _, ear in ipairs(ears) do
-      local wake = P .. 'wake:' .. ear
-      redis.call('RPUSH', wake, word)
-      redis.call('PEXPIRE', wake, WAKE_MS)
-    end
-    if #ears > 0 then
-      redis.call('ZREM', waiters, unpack(ears))
-    end
-    redis.call('ZREMRANGEBYSCORE', waiters, '-inf', '(' .. now)
-    told = told + #ears
-    return #ears
-  end
-
-  -- The profiles of a topic that are described; what is left of others is forgotten.
-  local function profiles_of(topic)
-    local key, found = P .. 'profiles:' .. topic, {}
-    for _, profile in ipairs(redis.call('SMEMBERS', key)) do
-      if redis.call('EXISTS', P .. 'knows:' .. profile) == 1 then
-        found[#found + 1] = profile
-      else
-        redis.call('SREM', key, profile)
+    local ears = redis.call('ZPOPMAX', P .. 'waiters:' .. profile, most)
+    local woken = 0
+    for place = 1, #ears, 2 do
+      -- The wait of the others is over.
+      if tonumber(ears[place + 1]) >= now then
+        local wake = P .. 'wake:' .. ears[place]
+        redis.call('RPUSH', wake, word)
+        redis.call('PEXPIRE', wake, WAKE_MS)
+        woken = woken + 1
       end
     end
-    return found
+    told = told + woken
+    return woken
+  end
+
+  -- Forget a profile that nobody has described for long.
+  local function forget(topic, profile)
+    if redis.call('EXISTS', P .. 'knows:' .. profile) == 0 then
+      redis.call('SREM', P .. 'profiles:' .. topic, profile)
+    end
   end
 
   -- Wake one for each job, who can run it; gives how many jobs nobody was told of.
-  local function tell_of_jobs(profiles, type, jobs, word)
+  local function tell_of_jobs(topic, profiles, type, jobs, word)
     local most = math.min(jobs, MOST)
     local left = most
     for _, profile in ipairs(profiles) do
       local knows = redis.call('SMISMEMBER', P .. 'knows:' .. profile, type, ANY_TYPE)
-      if left > 0 and knows[1] + knows[2] > 0 then
+      if knows[1] + knows[2] == 0 then
+        forget(topic, profile)
+      elseif left > 0 then
         left = left - tell(profile, left, word)
       end
     end
@@ -67,15 +62,16 @@ local function tell_news(P, now, list, i)
     local topic, type_count = list[i], tonumber(list[i + 1])
     local number = next_number()
     local word = number .. ' ' .. topic
-    local profiles, untold = profiles_of(topic), 0
+    local profiles, untold = redis.call('SMEMBERS', P .. 'profiles:' .. topic), 0
     i = i + 2
     for _ = 1, type_count do
-      untold = untold + tell_of_jobs(profiles, list[i], tonumber(list[i + 1]), word)
+      untold = untold + tell_of_jobs(topic, profiles, list[i], tonumber(list[i + 1]), word)
       i = i + 2
     end
     if type_count == 0 then
       for _, profile in ipairs(profiles) do
         tell(profile, ALL, word)
+        forget(topic, profile)
       end
     end
     -- News to those who begin to wait later. Jobs that somebody was told of are not: of very many
