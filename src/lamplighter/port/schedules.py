@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from lamplighter.model.quick import quick
 from lamplighter.model.recurring import Overlap
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class RunState(StrEnum):
     EXPIRED = "expired"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """An occurrence with its job, as planned."""
@@ -126,6 +128,7 @@ class Backfill:
     """Jobs made so far."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
     """A plan for one schedule, made from what `due_schedules` gave."""
@@ -158,6 +161,7 @@ class FireAnswer(StrEnum):
     """Somebody has fired, put or held the schedule meanwhile, or it is gone; nothing changed."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Fired:
     """Answer to one plan: which of its runs got a job that may run now, and what was skipped."""
@@ -170,6 +174,7 @@ class Fired:
     skipped: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRecord:
     """Everything the store knows of a schedule."""
@@ -197,6 +202,7 @@ class ScheduleRecord:
     zones: str = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueSchedule:
     """A schedule to be planned now."""
@@ -337,16 +343,18 @@ class ScheduleStore(Protocol):
 
         A plan counts only if version and cursor are still those it was made from; otherwise it is
         `stale` and changes nothing. Then, in one write: cursor, next due time, hold, backfill and
-        zones are set as planned; skips are noted; and the runs in their order are judged by the
-        schedule's active run, the last one that was started and not by a backfill or with
-        ``Overlap.ALLOW``. It is over when its job is terminal or gone. Before anything else, if it
-        is over, the queued run with the earliest due time is started: its job is unheld. Then for
-        each run, while no active run is going on, the job is created as `submit` would and is the
-        active run. While one is going on:
+        zones are set as planned, with version + 1 if that holds the schedule or changes where its
+        backfill stands, so that no older plan sets it back; skips are noted; and the runs in their
+        order are judged by the schedule's active run, the last one that was started and not by a
+        backfill or with ``Overlap.ALLOW``. It is over when its job is terminal or gone. Before
+        anything else, if it is over, the queued run with the earliest due time is started: its job
+        is unheld. Then for each run, while no active run is going on and none is queued, the job
+        is created as `submit` would and is the active run. While one is:
         `skip`: noted as skipped (`overlap`). `queue_one`: its job is created held and queued, or
         skipped (`queue_full`) if one is queued already. `queue_all`: created held and queued.
         `cancel_running`: the active job is cancelled as `cancel` would, jobs queued before are
-        cancelled and their runs skipped (`replaced`), and the job is queued.
+        cancelled and their runs skipped (`replaced`), those of the same plan too, and the job is
+        queued; so of several in one plan the last is left.
         `allow` and backfills: created in any case. An occurrence that has a run already gets no
         second one, but a backfill's takes the place of a skipped one; skips that an earlier run
         or skip covers are not noted again. A job whose id exists is not created again. `fired`

@@ -25,6 +25,8 @@ from lamplighter.port.conformance.schedule_builders import (
     skip_of,
 )
 from lamplighter.port.schedules import (
+    FireAnswer,
+    Fired,
     Overlap,
     RunKind,
     RunState,
@@ -152,6 +154,56 @@ async def test_a_plan_made_before_a_backfill_of_its_schedule_does_not_end_it(
     await engine.schedules.fire([plan])
 
     assert (await known(engine)).backfill == WANTED
+
+
+async def test_a_plan_made_before_its_schedules_backfill_went_on_does_not_set_it_back(
+    engine: Engine,
+) -> None:
+    await put(engine, new_schedule())
+    await _backfill(engine)
+    same = await known(engine)
+    first = run_at(at(-8), kind=RunKind.BACKFILL, run_at_ms=at(0))
+    older = plan_of(same, first, backfill=replace(WANTED, cursor_ms=at(-8), made=1))
+    second = run_at(at(-7), kind=RunKind.BACKFILL, run_at_ms=at(0))
+    further = replace(WANTED, cursor_ms=at(-7), made=2)
+    await fire(engine, first, second, backfill=further)
+    before = await known(engine)
+
+    (said,) = await engine.schedules.fire([older])
+
+    assert said == Fired(NIGHTLY, FireAnswer.STALE)
+    assert await known(engine) == before
+    assert (before.backfill, before.cursor_ms) == (further, same.cursor_ms)
+    assert before.version == same.version + 1
+
+
+async def test_a_plan_made_before_its_schedules_backfill_was_complete_does_not_begin_it_anew(
+    engine: Engine,
+) -> None:
+    await put(engine, new_schedule())
+    await _backfill(engine)
+    older = plan_of(await known(engine), backfill=replace(WANTED, cursor_ms=at(-8), made=1))
+    await fire(engine, backfill=None)
+
+    (said,) = await engine.schedules.fire([older])
+
+    assert said.answer is FireAnswer.STALE
+    assert (await known(engine)).backfill is None
+
+
+async def test_a_plan_that_leaves_a_backfill_of_its_schedule_where_it_was_keeps_others_valid(
+    engine: Engine,
+) -> None:
+    await put(engine, new_schedule())
+    await _backfill(engine)
+    same = await known(engine)
+    other = plan_of(same, run_at(at(1)))
+
+    await fire(engine, due_ms=at(0))
+
+    assert (await known(engine)).version == same.version
+    (said,) = await engine.schedules.fire([other])
+    assert said.answer is FireAnswer.DONE
 
 
 async def test_runs_of_a_backfill_of_a_schedule_are_noted_as_such_and_not_counted_as_fired(

@@ -26,6 +26,7 @@ from lamplighter.port.conformance.schedule_builders import (
     known,
     neighbours,
     new_schedule,
+    plan_of,
     put,
     run_at,
     runs_of,
@@ -33,6 +34,8 @@ from lamplighter.port.conformance.schedule_builders import (
     states_of,
 )
 from lamplighter.port.schedules import (
+    FireAnswer,
+    Fired,
     Overlap,
     RunKind,
     RunRecord,
@@ -234,6 +237,16 @@ async def test_a_plan_may_hold_its_schedule(engine: Engine, clock: VirtualClock)
     assert await due_ids(engine) == []
     await engine.schedules.unhold_schedules([NIGHTLY], **BY)
     assert await due_ids(engine) == [NIGHTLY]
+
+
+async def test_a_plan_made_before_another_held_its_schedule_is_stale(engine: Engine) -> None:
+    await put(engine, new_schedule())
+    older = plan_of(await known(engine), run_at(at(1)))
+    await fire(engine, hold="5 runs in a row have died")
+
+    assert await engine.schedules.fire([older]) == [Fired(NIGHTLY, FireAnswer.STALE)]
+
+    assert await runs_of(engine) == []
 
 
 async def test_a_plan_without_a_hold_leaves_its_schedule_free(engine: Engine) -> None:

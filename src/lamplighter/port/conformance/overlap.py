@@ -408,3 +408,63 @@ async def test_a_job_that_its_schedule_cancelled_may_still_succeed(engine: Engin
 
     assert await states_of(engine) == [SUCCEEDED, QUEUED]
     assert (await known(engine)).failures == 0
+
+
+@pytest.mark.parametrize("active", ["waiting", "running"])
+async def test_of_occurrences_of_a_schedule_that_cancel_in_one_plan_the_last_is_left(
+    engine: Engine, active: str
+) -> None:
+    runs = await _prepare(engine, active)
+    new = [_run(n, CANCEL_RUNNING) for n in (7, 8, 9)]
+
+    said = await fire(engine, *new)
+
+    first = CANCELLED if active == "waiting" else STARTED
+    assert await states_of(engine) == [first, SKIPPED, SKIPPED, QUEUED]
+    assert [one.reason for one in await runs_of(engine)] == [None, "replaced", "replaced", None]
+    assert (said.started, said.queued, said.skipped) == ((), 1, 2)
+    if active == "running":
+        (taken,) = await engine.jobs.claims_of("worker-1")
+        assert taken.job.id == runs[0].job.id
+        await settle_one(engine, completed(taken))
+    assert await due_ids(engine) == [NIGHTLY]
+    assert (await fire(engine)).started == (new[-1].job.id,)
+    assert await handed_out(engine, 9) == [new[-1].job.id]
+
+
+async def test_occurrences_of_a_schedule_that_cancel_in_its_first_plan_leave_the_last(
+    engine: Engine,
+) -> None:
+    await put(engine, new_schedule())
+    new = [_run(n, CANCEL_RUNNING) for n in (7, 8, 9)]
+
+    said = await fire(engine, *new)
+
+    assert await states_of(engine) == [CANCELLED, SKIPPED, QUEUED]
+    assert (said.started, said.queued, said.skipped) == ((), 1, 1)
+    assert await due_ids(engine) == [NIGHTLY]
+    assert (await fire(engine)).started == (new[-1].job.id,)
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "reason"),
+    [
+        (SKIP, SKIPPED, "overlap"),
+        (ALLOW, STARTED, None),
+        (QUEUE_ONE, SKIPPED, "queue_full"),
+        (QUEUE_ALL, QUEUED, None),
+    ],
+)
+async def test_an_occurrence_of_a_schedule_does_not_overtake_one_queued_by_the_same_plan(
+    engine: Engine, policy: Overlap, state: RunState, reason: str | None
+) -> None:
+    await _prepare(engine, "waiting")
+    new = [_run(8, CANCEL_RUNNING), _run(9, policy)]
+
+    said = await fire(engine, *new)
+
+    found = await runs_of(engine)
+    assert [one.state for one in found] == [CANCELLED, QUEUED, state]
+    assert found[-1].reason == reason
+    assert said.started == ((new[1].job.id,) if policy is ALLOW else ())
+    assert (await fire(engine)).started == (new[0].job.id,)

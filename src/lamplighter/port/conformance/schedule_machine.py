@@ -27,6 +27,7 @@ from lamplighter.port.conformance.schedule_builders import (
     BY,
     MINUTE,
     at,
+    backfill_of,
     due_ids,
     known,
     new_schedule,
@@ -55,6 +56,7 @@ NAMES = ("daily", "nightly")
 STEPS = 25
 FAR = 10_000
 """Minutes before the clock's start at which backfills begin."""
+PAST = backfill_of(at(-FAR), at(0), limit=9)
 
 names = st.sampled_from(NAMES)
 policies = st.sampled_from(Overlap)
@@ -118,6 +120,13 @@ class ScheduleMachine(RuleBasedStateMachine):
         self.plans.append(plan)
         self._fire(plan)
 
+    @rule(name=names, made=st.integers(0, 2), hold=st.sampled_from([None, None, "enough"]))
+    def fire_without_a_new_cursor(self, name: str, made: int, hold: str | None) -> None:
+        left = None if made == 0 else replace(PAST, cursor_ms=at(made - FAR), made=made)
+        plan = replace(self._plan(name, [], 0, Overlap.ALLOW), backfill=left, hold=hold)
+        self.plans.append(plan)
+        self._fire(plan)
+
     @precondition(lambda self: self.plans)
     @rule(pick=picks)
     def fire_again(self, pick: int) -> None:
@@ -132,9 +141,6 @@ class ScheduleMachine(RuleBasedStateMachine):
         due_ms = record.cursor_ms + skips * MINUTE
         skip = [skip_of(record.cursor_ms + MINUTE, due_ms, count=skips)] if skips else []
         for overlap, kind in [*wanted, (last, RunKind.DUE)]:
-            # After a cancel of a job that only waits, nothing is promised to the same plan.
-            if overlap is Overlap.CANCEL_RUNNING and len(runs) < len(wanted):
-                continue
             if kind is RunKind.BACKFILL:
                 self.past[name] += 1
                 when = at(self.past[name])
@@ -231,8 +237,8 @@ class ScheduleMachine(RuleBasedStateMachine):
     def every_schedule_is_as_the_reference_says(self) -> None:
         for name, model in self.reference.schedules.items():
             record = self.run(known(self.engine, name))
-            found = (record.version, record.cursor_ms, record.hold is not None)
-            assert found == (model.version, model.cursor_ms, model.held)
+            found = (record.version, record.cursor_ms, record.hold is not None, record.backfill)
+            assert found == (model.version, model.cursor_ms, model.held, model.backfill)
             counted = (record.fired, record.skipped, record.failures)
             assert counted == (model.fired, model.skipped, model.failures)
 

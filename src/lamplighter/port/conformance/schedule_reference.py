@@ -19,7 +19,7 @@ from lamplighter.port.schedules import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lamplighter.port.schedules import Firing, Run, Skip
+    from lamplighter.port.schedules import Backfill, Firing, Run, Skip
 
 
 @dataclass(slots=True)
@@ -64,6 +64,7 @@ class ModelSchedule:
     skipped: int = 0
     failures: int = 0
     held: bool = False
+    backfill: Backfill | None = None
     active: str | None = None
     runs: dict[int, ModelRun] = field(default_factory=dict[int, ModelRun])
 
@@ -123,8 +124,10 @@ class ScheduleReference:
                 outcome.skipped += skip.count or 1
         for run in firing.runs:
             self._judge(firing.id, run.due_ms, run, outcome)
+        holds = firing.hold is not None and not known.held
+        known.version += holds or known.backfill != firing.backfill
         known.cursor_ms, known.due_ms = firing.next_cursor_ms, firing.due_ms
-        known.held |= firing.hold is not None
+        known.held, known.backfill = known.held or holds, firing.backfill
         known.skipped += outcome.skipped
         if outcome.ended:
             self.woken.add(firing.id)
@@ -169,7 +172,7 @@ class ScheduleReference:
             return
         free = run.overlap is Overlap.ALLOW or run.kind is RunKind.BACKFILL
         made = ModelRun(run.kind, RunState.STARTED, self.now_ms())
-        if self._goes_on(known) and not free:
+        if (self._goes_on(known) or known.queued()) and not free:
             made.state, made.reason = self._verdict(known, run)
         if made.state is RunState.SKIPPED:
             made.asked = run.job.id if run.kind is RunKind.TRIGGER else None
@@ -196,7 +199,7 @@ class ScheduleReference:
         assert known.active is not None
         if self.jobs[known.active].state is JobState.RUNNING:
             self.jobs[known.active].cancelling = True
-        else:
+        elif self._goes_on(known):
             self._end(known.active, JobState.CANCELLED)
             outcome.ended = True
             if known.active in outcome.started:

@@ -343,7 +343,12 @@ BEGIN
          AS p(kept_good, good, kept_rest, more, rest);
     PERFORM drop_runs(ids_, less_good_, less_rest_);
     UPDATE schedule
-    SET cursor = coalesce(p.next, schedule.cursor),
+    SET version = schedule.version + CASE
+            -- These move no cursor, and an older plan must not set them back.
+            WHEN planned_ AND (p.backfill IS DISTINCT FROM schedule.backfill
+                               OR p.hold IS NOT NULL AND schedule.hold IS NULL) THEN 1
+            ELSE 0 END,
+        cursor = coalesce(p.next, schedule.cursor),
         due = CASE WHEN planned_ THEN p.due ELSE schedule.due END,
         wake = CASE WHEN p.again THEN now_
                     WHEN NOT planned_ THEN schedule.wake

@@ -161,14 +161,17 @@ BEGIN
             CONTINUE;
         END IF;
         IF run_.overlap = 'cancel_running' THEN
-            IF mine_ IS NULL THEN
+            IF state_ = 'over' THEN
+                NULL;
+            ELSIF mine_ IS NULL THEN
                 cancels_ := cancels_ || actives_[plan_];
             ELSE
                 fates_[mine_] := 'cancelled';
             END IF;
             agains_[plan_] := agains_[plan_] OR state_ <> 'running' OR wait_ > 0;
             IF state_ <> 'running' THEN
-                state_ := NULL;
+                -- But those that follow have to wait behind this one.
+                state_ := 'over';
             END IF;
             IF wait_ > cardinality(line_) THEN
                 replaced_ := replaced_ || plan_;

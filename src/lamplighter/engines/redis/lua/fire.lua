@@ -116,9 +116,14 @@ local function write_plan(schedule, plan)
   end
   forget_runs(P .. 'runs:succeeded:' .. schedule.key, plan.keep)
   forget_runs(P .. 'runs:ended:' .. schedule.key, plan.keep_others)
+  local holds = plan.hold ~= '' and schedule.hold == ''
+  if holds or plan.backfill ~= schedule.backfill then
+    -- These move no cursor, and an older plan must not set them back.
+    schedule.version = schedule.version + 1
+  end
   schedule.cursor, schedule.due = plan.next_cursor, plan.due
   schedule.backfill, schedule.zones = plan.backfill, plan.zones
-  if plan.hold ~= '' and schedule.hold == '' then
+  if holds then
     schedule.hold = mark_at(plan.hold, now)
   end
   set_look(schedule, plan.due)

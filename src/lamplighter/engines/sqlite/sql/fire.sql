@@ -22,10 +22,11 @@ WHERE NOT EXISTS (
 ON CONFLICT DO NOTHING;
 
 -- name: write
--- The first mark of a hold stays.
+-- The first mark of a hold stays. What moves no cursor, and is not to be written over, is a version.
 -- in: cursor, due, wake, hold, backfill, zones, fired, skipped, last_due, last_job, active, number
 UPDATE schedule
-SET cursor = max(cursor, :cursor),
+SET version = version + (backfill IS NOT :backfill OR (hold IS NULL AND :hold IS NOT NULL)),
+    cursor = max(cursor, :cursor),
     due = :due,
     wake = :wake,
     hold = coalesce(hold, :hold),

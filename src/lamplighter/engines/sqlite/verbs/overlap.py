@@ -105,7 +105,7 @@ class Judge:
     def judge(self, standing: Standing, run: Run) -> RunState | None:
         """Write one run; None: its occurrence has one already."""
         free = run.overlap is Overlap.ALLOW or run.kind is RunKind.BACKFILL
-        waits = standing.goes_on and not free
+        waits = (standing.goes_on or standing.queued > 0) and not free
         state, reason = self._verdict(standing, run) if waits else _STARTED
         skipped = state is RunState.SKIPPED
         asked = run.job.id if skipped and run.kind is RunKind.TRIGGER else None

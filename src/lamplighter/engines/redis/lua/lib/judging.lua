@@ -198,7 +198,7 @@ local function judge(schedule, place, due, kind, overlap)
     return nil
   elseif kind == 'B' or overlap == 'A' then
     return note_job(schedule, place, due, kind, 'R')
-  elseif not goes_on(schedule) then
+  elseif schedule.queued == 0 and not goes_on(schedule) then
     schedule.active = id_at[place]
     return note_job(schedule, place, due, kind, 'R')
   end
