@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from lamplighter import runtime
 from lamplighter.coordinator.plan import replanned
+from lamplighter.model.errors import StoreError
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.schedule import tzdata_version
 from lamplighter.observability import events
 from lamplighter.port import specs
-from lamplighter.port.schedules import FireAnswer, Firing, ScheduleFilter, ScheduleRecord
+from lamplighter.port.schedules import (
+    FireAnswer,
+    Fired,
+    Firing,
+    ScheduleFilter,
+    ScheduleRecord,
+)
 from lamplighter.port.store import Engine
 from lamplighter.service import Service
 
@@ -28,11 +38,11 @@ class Zones(Service):
     name = "zones"
     patience = 300.0
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, version: str | None = None) -> None:
         super().__init__()
         self._engine = engine
         self._holder = runtime.incarnation()
-        self._version = tzdata_version()
+        self._version = version or tzdata_version()
         self._cursor: str | None = None
         self._batch = min(BATCH, engine.capabilities.max_batch)
 
@@ -47,24 +57,40 @@ class Zones(Service):
         older = [one for one in page.schedules if _is_older(one.zones, self._version)]
         firings = [made for one in older if (made := self._replanned(one)) is not None]
         if firings:
-            answers = await self._engine.schedules.fire(firings)
-            done = sum(answer.answer is FireAnswer.DONE for answer in answers)
+            done = sum(one.answer is FireAnswer.DONE for one in await self._fire(firings))
             events.emit(events.SCHEDULES_REPLANNED, count=done, zones=self._version)
         self._cursor = page.cursor
         return 0.0 if page.cursor is not None else INTERVAL
 
     def _replanned(self, record: ScheduleRecord) -> Firing | None:
         try:
-            return replanned(record, specs.from_text(record.spec, record.id), self._version)
+            made = replanned(record, specs.from_text(record.spec, record.id), self._version)
         except Exception as error:  # noqa: BLE001 - one schedule must not stop the others
-            events.emit(
-                events.SERVICE_ERROR,
-                service=self.name,
-                error=error,
-                expected=False,
-                schedule=record.id,
-            )
+            self._complain(record.id, error)
             return None
+        # A backfill is to go on when it was to: what is looked at too early does no harm.
+        return made if record.backfill is None else replace(made, due_ms=record.due_ms)
+
+    async def _fire(self, firings: Sequence[Firing]) -> list[Fired]:
+        try:
+            return await self._engine.schedules.fire(firings)
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 - find the plan that cannot be written, keep the others
+            answers: list[Fired] = []
+            for firing in firings:
+                try:
+                    answers += await self._engine.schedules.fire([firing])
+                except StoreError:
+                    raise
+                except Exception as error:  # noqa: BLE001
+                    self._complain(firing.id, error)
+            return answers
+
+    def _complain(self, schedule: str, error: Exception) -> None:
+        events.emit(
+            events.SERVICE_ERROR, service=self.name, error=error, expected=False, schedule=schedule
+        )
 
 
 def _is_older(zones: str, ours: str) -> bool:
