@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal, NoReturn, TypedDict, cast
 
@@ -23,12 +23,12 @@ from lamplighter.model.names import (
     shown,
 )
 from lamplighter.model.retry import LONGEST_DELAY, Retry
+from lamplighter.model.timetable import milliseconds
 
 Priority = Literal["critical", "high", "normal", "low"]
 
 _END_OF_TIME_MS = 253_402_300_799_000
 """The last second of the year 9999: later instants cannot be shown as dates."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SubmitOptions(TypedDict, total=False):
@@ -282,23 +282,27 @@ def _delay(value: object) -> float:
     return number
 
 
-def _run_at(value: object) -> int:
+def instant(what: str, value: object) -> int:
+    """Read an instant as users write it: in milliseconds since 1970, never earlier than it says."""
     if not isinstance(value, datetime):
         raise InvalidTime(
-            f"run_at {shown(value)} is a {type(value).__name__}, not a datetime",
+            f"{what} {shown(value)} is a {type(value).__name__}, not a datetime",
             hint="give a datetime with a time zone, as in datetime(2030, 1, 1, tzinfo=UTC)",
             value=value,
         )
     if value.utcoffset() is None:
         raise InvalidTime(
-            f"run_at {shown(value.isoformat())} has no time zone, so it is no instant",
+            f"{what} {shown(value.isoformat())} has no time zone, so it is no instant",
             hint="add one, as in datetime(2030, 1, 1, tzinfo=UTC) or value.astimezone()",
             value=value,
         )
-    # Rounded up: a job is never early. Integers, because floats lose milliseconds.
-    milliseconds = -((_EPOCH - value) // timedelta(milliseconds=1))
-    _check_before_the_end(milliseconds, "run_at", value)
-    return max(0, milliseconds)
+    at_ms = milliseconds(value)
+    _check_before_the_end(at_ms, what, value)
+    return at_ms
+
+
+def _run_at(value: object) -> int:
+    return max(0, instant("run_at", value))
 
 
 def _check_before_the_end(due_ms: float, what: str, value: object) -> None:

@@ -1,0 +1,60 @@
+"""A schedule as it stands in the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lamplighter import runtime
+from lamplighter.model import schedule as calendars
+from lamplighter.model.recurring import Spec, jitter_of
+from lamplighter.model.schedule import Preview
+from lamplighter.model.timetable import moment
+from lamplighter.port import specs
+from lamplighter.port.schedules import ScheduleRecord
+from lamplighter.schedules.making import instant
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule as it stands in the store."""
+
+    record: ScheduleRecord
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self.record.id
+
+    @property
+    def spec(self) -> Spec:
+        """Calendar, job and policy; InvalidInput if another version has written them."""
+        return specs.from_text(self.record.spec, self.record.id)
+
+    @property
+    def next_run(self) -> datetime | None:
+        """When its next occurrence is fired; None: never, or it is held."""
+        due = self.record.due_ms
+        return None if due is None or self.record.hold is not None else moment(due)
+
+    @property
+    def shift(self) -> timedelta:
+        """How much later than its calendar says it is fired: its part of the jitter."""
+        return timedelta(milliseconds=jitter_of(self.id, self.spec.policy.jitter_ms))
+
+    def preview(self, count: int = 10, *, after: datetime | None = None) -> list[Preview]:
+        """Give its next occurrences, with marks where a change of the clocks acts.
+
+        Within its start, end and number of runs; each is fired ``shift`` later.
+        """
+        begin = moment(runtime.now_ms() if after is None else instant("after", after))
+        policy = self.spec.policy
+        if policy.start_ms is not None:
+            begin = max(begin, moment(policy.start_ms - 1))
+        found = calendars.preview(self.spec.calendar, begin, count)
+        if policy.max_runs is not None:
+            found = found[: max(0, policy.max_runs - self.record.fired)]
+        if policy.end_ms is None:
+            return found
+        end = moment(policy.end_ms)
+        return [run for run in found if run.utc <= end]
