@@ -212,6 +212,12 @@ def _stuck(fields: Fields) -> tuple[str, str, str]:
     return "stuck", f"{text} and begins anew", "red"
 
 
+def _health(fields: Fields) -> tuple[str, str, str]:
+    if fields.get("well"):
+        return "well", f"{fields.get('worker')} is well again", "dim"
+    return "unwell", f"{fields.get('worker')}: {'; '.join(fields.get('why', ()))}", "red"
+
+
 _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.JOB_SUBMITTED: _submitted,
     events.JOB_CANCELLED: _cancelled,
@@ -235,6 +241,7 @@ _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.SCHEDULE_HELD: _schedule_held,
     events.SCHEDULES_REPLANNED: _replanned,
     events.SERVICE_STUCK: _stuck,
+    events.HEALTH_CHANGED: _health,
 }
 
 

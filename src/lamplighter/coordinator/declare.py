@@ -18,6 +18,7 @@ class Declarer(Service):
     """
 
     name = "declare"
+    patience = 120.0
 
     def __init__(self, engine: Engine, declared: Sequence[NewSchedule], *, by: str) -> None:
         super().__init__()

@@ -22,6 +22,7 @@ class Pruner(Service):
     """
 
     name = "prune"
+    patience = 300.0
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         super().__init__()

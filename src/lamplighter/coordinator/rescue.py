@@ -47,6 +47,7 @@ class Rescuer(Service):
     """
 
     name = "rescue"
+    patience = 120.0
 
     def __init__(self, engine: Engine, settings: Settings, fleet: Fleet | None = None) -> None:
         super().__init__()

@@ -40,6 +40,7 @@ SCHEDULES_BEHIND = "schedules.behind"
 SCHEDULE_HELD = "schedule.held"
 SCHEDULES_REPLANNED = "schedules.replanned"
 SERVICE_STUCK = "service.stuck"
+HEALTH_CHANGED = "health.changed"
 
 EVENTS: Mapping[str, str] = {
     JOB_SUBMITTED: "Jobs were accepted by the store: count, created, types.",
@@ -72,6 +73,7 @@ EVENTS: Mapping[str, str] = {
     SCHEDULES_REPLANNED: "Next runs were computed anew with other time zone data: count, zones.",
     SERVICE_STUCK: "A step of a service did not come to its end and was begun anew: service, "
     "seconds.",
+    HEALTH_CHANGED: "A worker is well, or not any more: worker, well, why, loops, fire.",
     STORE_LOG_LARGE: "The store's log cannot start over, perhaps for a stuck reader: path, bytes.",
 }
 

@@ -50,6 +50,45 @@ class Checkup:
         return sum(finding.grade is Grade.PROBLEM for finding in self.findings)
 
 
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """Schedules that are due, and that nobody has taken in hand."""
+
+    number: int = 0
+    """How many; of very many, only so many as were looked at."""
+    oldest_ms: int = 0
+    """For how long the first of them has been due."""
+
+
+ON_TIME = Overdue()
+LATE_MS, TOO_LATE_MS = 10_000, 60_000
+"""Somebody who died with schedules in hand is no reason to complain."""
+
+
+def schedules(overdue: Overdue | None) -> Finding:
+    """Judge whether schedules are fired when they are due; None: that could not be read."""
+    check = "schedules"
+    if overdue is None:
+        return note(check, "not looked at: the store cannot be read")
+    if not overdue.number:
+        return ok(check, "none is overdue")
+    many = "1 is" if overdue.number == 1 else f"{overdue.number:,} are"
+    text = f"{many} due, the first for {overdue.oldest_ms / 1000:,.1f} s"
+    if overdue.oldest_ms > TOO_LATE_MS:
+        return problem(
+            check,
+            f"{text}: nobody fires them",
+            "is a worker running? `lamplighter workers` tells; start one without --no-coordinator",
+        )
+    if overdue.oldest_ms > LATE_MS:
+        return warning(
+            check,
+            f"{text}: they are fired more slowly than they fall due, or not at all",
+            "look whether workers run (`lamplighter workers`), and start more of them",
+        )
+    return ok(check, text)
+
+
 def ok(check: str, text: str) -> Finding:
     """All is well."""
     return Finding(check=check, grade=Grade.OK, text=text)

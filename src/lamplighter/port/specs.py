@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any, cast
@@ -53,7 +54,7 @@ def from_text(text: str, seed: str) -> Spec:
             if name in given:
                 given[name] = kind(given[name])
         return Spec(
-            calendar=schedule.decode(values["calendar"], seed=seed),
+            calendar=_calendar(values["calendar"], seed),
             template=Template(
                 type=values["type"],
                 args=values["args"].encode(),
@@ -64,7 +65,7 @@ def from_text(text: str, seed: str) -> Spec:
                 extras=extras_of(values.get("extras")),
                 cost=values["cost"],
             ),
-            policy=Policy(**given),
+            policy=Policy(**given) if given else DEFAULT_POLICY,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(
@@ -72,3 +73,16 @@ def from_text(text: str, seed: str) -> Spec:
             hint="it was written by another version, or by something else: put it again",
             value=seed,
         ) from error
+
+
+def _calendar(values: Mapping[str, Any], seed: str) -> schedule.Calendar:
+    """Read a calendar. Very many schedules have one that others have too, and share it."""
+    if values["kind"] == "cron" and "H" not in values["expression"].upper():
+        # Without an `H` the seed decides nothing.
+        return _shared(tuple(sorted(values.items())))
+    return schedule.decode(values, seed=seed)
+
+
+@lru_cache(maxsize=2048)
+def _shared(items: tuple[tuple[str, Any], ...]) -> schedule.Calendar:
+    return schedule.decode(dict(items))

@@ -134,6 +134,7 @@ class Scaler(Service):
     """
 
     name = "scale"
+    patience = 120.0
 
     def __init__(self, engine: Engine, settings: Settings, worker: Resizable) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from lamplighter.port.store import Engine, queue_topic
 from lamplighter.port.values import Claimed as Answer
 from lamplighter.port.values import ClaimRequest
 from lamplighter.registry import Registry
-from lamplighter.service import Service
+from lamplighter.service import WAITED, Service
 from lamplighter.worker.bench import Bench, Numbers
 from lamplighter.worker.executor import Executor
 from lamplighter.worker.link import Claimed, FromSupervisor, Link
@@ -84,7 +84,12 @@ class Claimer(Service):
             return 0.0
         answer = await self._claim(request)
         if len(answer.claims) < request.limit and answer.poll_after_ms != 0:
+            if answer.claims:
+                # They begin before we ask for more, which takes about as long as a short job.
+                await runtime.sleep(0)
             await self._news(request, answer)
+            if self._request is not None:
+                return WAITED  # its answer may be here already
         return 0.0
 
     async def _claim(self, request: ClaimRequest) -> Answer:

@@ -38,6 +38,7 @@ class Membership(Service):
     """Says that the worker lives, and enters it again when the store has forgotten it."""
 
     name = "membership"
+    patience = 120.0
 
     def __init__(self, engine: Engine, settings: Settings, worker: Member) -> None:
         super().__init__()

@@ -15,7 +15,8 @@ from lamplighter.connect import connect
 from lamplighter.fleet import Fleet
 from lamplighter.model.errors import InvalidApp, LamplighterError, StoreError, every_error
 from lamplighter.model.stride import QueueStride
-from lamplighter.observability import events
+from lamplighter.observability import events, health
+from lamplighter.observability.health import Health
 from lamplighter.port.store import Engine
 from lamplighter.port.values import NewWorker, TypeInfo
 from lamplighter.service import Service
@@ -25,6 +26,7 @@ from lamplighter.worker.bench import process_slots
 from lamplighter.worker.burial import Burial, Counts, suspects
 from lamplighter.worker.crew import Crew
 from lamplighter.worker.ending import CLOSE, KILL_AFTER, LAST_CALL, Ending, unless
+from lamplighter.worker.health import HealthWatch
 from lamplighter.worker.keeper import Keeper
 from lamplighter.worker.link import Broken, Convicted, Hello, Isolate, Told
 from lamplighter.worker.membership import Membership
@@ -112,6 +114,8 @@ class Supervisor:
         self._isolated: dict[str, float] = {}
         """Types whose jobs run alone, and until when."""
         self._error: BaseException | None = None
+        self._loops: tuple[Service, ...] = ()
+        """What runs in this process beside the children."""
         self._ending = Ending()
 
     async def run(self) -> None:
@@ -156,6 +160,11 @@ class Supervisor:
     def draining(self) -> bool:
         """Whether it has been told to come to an end."""
         return self._ending.begun.is_set()
+
+    def health(self) -> Health:
+        """Look at its loops."""
+        newest_first = bool(self._settings.fire_newest_first)
+        return health.look(self._loops, runtime.monotonic(), newest_first=newest_first)
 
     def drain(self) -> None:
         """Come to an end: at first within the grace, called again within the short one."""
@@ -205,9 +214,11 @@ class Supervisor:
         ]
         if settings.children_most:
             services.append(Scaler(engine, settings, self))
+        # Those two never wait for the store, so that no trouble of the store can make them late.
+        vital = services[:2]
+        self._loops = tuple(services)
+        services.append(HealthWatch(self.id, self.health))
         if systemd.wanted():
-            # Health is the progress of the two that never wait for the store.
-            vital = services[:2]
             services.append(systemd.Notifier(self, loops=lambda: vital))
         for service in services:
             service.start()

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from lamplighter import runtime
 from lamplighter.observability import events
+from lamplighter.observability.health import Health
 from lamplighter.service import Service
 from lamplighter.worker.process import ChildProcess
 
@@ -98,13 +99,18 @@ class Reported(Protocol):
         """Its living children."""
         ...
 
+    def health(self) -> Health:
+        """Look at its loops."""
+        ...
+
 
 class Notifier(Service):
     """Reports a worker's start, reloads, end and status, and that it makes progress.
 
-    ``loops`` are those without which the worker does no good; when one of them is stuck, systemd
-    gets no sign of life and starts the worker anew. A loop whose steps fail, because the store is
-    away, should not be among them: a new start would not bring the store back.
+    ``loops`` are those without which the worker does no good; when one of them makes no progress,
+    systemd gets no sign of life and starts the worker anew. A loop whose steps fail, because the
+    store is away, should not be among them: a new start would not bring the store back. Of the
+    others, only one whose step could not even be given up has the same consequence.
     """
 
     name = "systemd"
@@ -171,7 +177,8 @@ class Notifier(Service):
         children = self._worker.children
         running = sum(child.ledger.running() for child in children)
         ready = sum(child.ready and not child.dead and not child.alone for child in children)
-        return f"{ready} of {self._worker.size} children ready, {running} jobs running"
+        how = f"{ready} of {self._worker.size} children ready, {running} jobs running"
+        return "; ".join((how, *self._worker.health().why))
 
     def _tell_progress(self, every: float) -> None:
         now = runtime.monotonic()
@@ -179,6 +186,7 @@ class Notifier(Service):
         if now + self._pause / 2 < self._alive_after:
             return
         stuck = [loop.name for loop in self._loops() if now - loop.progress > self._patience]
+        stuck += self._worker.health().stuck
         if stuck:
             self._told = ""
             notify(f"STATUS=no progress: {', '.join(stuck)}")

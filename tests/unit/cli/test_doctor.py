@@ -1,5 +1,6 @@
 """`lamplighter doctor`: one line for each check, what survives, and the exit code."""
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable
@@ -8,9 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+from lamplighter import runtime
 from lamplighter.engines.sqlite import checkup, database
 from lamplighter.engines.sqlite.checkup import Facts
-from lamplighter.port.checkup import Finding, Grade
+from lamplighter.port.checkup import Finding, Grade, Overdue
+from lamplighter.port.conformance.schedule_builders import new_schedule, put
 
 GOOD = Facts(version=2, newest=2)
 
@@ -33,6 +36,13 @@ BAD = [
     (checkup.integrity, {"damage": "row 7 missing from index"}, "problem", "row 7"),
     (checkup.integrity, {"damage": None}, "note", "too large"),
     (checkup.clock, {"ahead_ms": 60_000}, "warning", "60.0 s ahead"),
+    (
+        checkup.schedules,
+        {"overdue": Overdue(2, 10_500)},
+        "warning",
+        "2 are due, the first for 10.5",
+    ),
+    (checkup.schedules, {"overdue": Overdue(1, 60_500)}, "problem", "is a worker running?"),
 ]
 
 
@@ -172,3 +182,32 @@ def test_sqlite_gives_rights_to_nobody(lamplighter, home):
     assert "`ada`" in result.stderr
     assert "chmod" in result.stderr
     assert list(home.iterdir()) == []
+
+
+def test_a_schedule_that_nobody_fires_is_a_problem(lamplighter, store, home):
+    now = runtime.now_ms()
+    store.run(lambda engine: put(engine, new_schedule("held", due_ms=now - 99_000)))
+    store.run(lambda engine: engine.schedules.hold_schedules(["held"], by="ada", reason=""))
+    (home / "jobs.db").chmod(0o600)
+    assert "ok       schedules    none is overdue" in lamplighter("doctor").stdout
+
+    store.run(lambda engine: put(engine, new_schedule("nightly", due_ms=now - 90_000)))
+    result = lamplighter("doctor")
+
+    assert result.exit_code == 1
+    (line,) = [line for line in result.stdout.splitlines() if "schedules" in line]
+    assert line.startswith("problem  schedules    1 is due, the first for 9")
+    assert "is a worker running?" in line
+
+
+def test_a_store_of_an_older_version_is_not_asked_for_schedules(lamplighter, store, home):
+    store.submit()
+    with closing(sqlite3.connect(home / "jobs.db")) as connection:
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("DROP TABLE run")
+        connection.execute("DROP TABLE schedule")
+
+    found = json.loads(lamplighter("doctor", "--json").stdout)
+
+    assert grades(found)["schema"] == "problem"
+    assert "schedules" not in grades(found)

@@ -24,7 +24,7 @@ from lamplighter.engines.postgres.checkup.facts import (
 from lamplighter.engines.postgres.engine import PostgresEngine
 from lamplighter.engines.postgres.verbs.check_up import CHECKS
 from lamplighter.model.errors import StoreReadOnly, StoreUnreachable
-from lamplighter.port.checkup import Checkup, Finding, Grade
+from lamplighter.port.checkup import Checkup, Finding, Grade, Overdue
 from lamplighter.port.values import Retention
 from tests.proxies.rotation import Rotation
 from tests.servers.postgres import Server, newest_server, standby, start
@@ -59,6 +59,7 @@ GOOD = Facts(
     standbys=(Standby(name="s", state="streaming", sync="async", behind_bytes=0, behind_ms=1),),
     heard=True,
     now_ms=NOW,
+    overdue=Overdue(2, 900),
 )
 # A store as it is made has these; here they only have to be no reason to complain.
 GOOD = replace(
@@ -171,6 +172,9 @@ BAD = [
     ),
     (store.days, without("done_20241005"), "warning", "done_20241005"),
     (store.days, {"relations": PARTS}, "note", "first worker"),
+    (store.schedules, {"overdue": Overdue(3, 20_000)}, "warning", "3 are due, the first for 20.0"),
+    (store.schedules, {"overdue": Overdue(1, 61_000)}, "problem", "is a worker running?"),
+    (store.schedules, {"overdue": None}, "note", "cannot be read"),
 ]
 
 
@@ -269,6 +273,10 @@ RESET_TURN = """
 ALTER TABLE lamplighter.turn RESET (
     autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold, autovacuum_vacuum_cost_delay)
 """
+DUE = """
+INSERT INTO lamplighter.schedule (id, spec, tenant, type, cursor, due, wake, created, changed)
+VALUES ('nightly', '', 'default', 'work', 0, 1, 1, 0, 0)
+"""
 INVALID = """
 UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'lamplighter.dead_seq'::regclass
 """
@@ -290,6 +298,7 @@ UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'lamplighter.dead_seq'
         ("ALTER FUNCTION lamplighter.make_days RESET search_path", "guard", "problem"),
         ("UPDATE lamplighter.meta SET value = 99 WHERE name = 'version'", "schema", "problem"),
         ("UPDATE lamplighter.meta SET value = 1 WHERE name = 'functions'", "schema", "warning"),
+        (DUE, "schedules", "problem"),
     ],
 )
 async def test_what_was_changed_on_a_real_server_is_found(

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 import redis
 
+from lamplighter import runtime
 from lamplighter.engines.redis import server as servers
 from lamplighter.engines.redis.engine import RedisEngine
 from lamplighter.engines.redis.server import Facts, Replica
 from lamplighter.port.checkup import Checkup, Finding, Grade
 from lamplighter.port.conformance.builders import claim, new_job, submit
+from lamplighter.port.conformance.schedule_builders import new_schedule, put
 from tests.servers.valkey import Server, any_program, start
 
 
@@ -40,6 +42,7 @@ async def test_a_server_set_up_as_it_should_be_has_no_problem(server: Server):
         "replicas",
         "schema",
         "index",
+        "schedules",
     }
     assert finding(found, "version").text.startswith("the server is ")
     assert finding(found, "durability").text.startswith("verified: appendonly yes")
@@ -110,6 +113,33 @@ async def test_no_more_connections_are_left_than_there_were(url: str, admin: red
     await RedisEngine(url).check_up()
 
     await until(lambda: len(admin.client_list()) <= before)
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+async def test_schedules_that_nobody_fires_are_found_and_left_where_they_are(
+    server: Server, shards: int
+):
+    url = f"{server.url()}?shards={shards}"
+    engine = RedisEngine(url)
+    await engine.open()
+    try:
+        before = finding(await RedisEngine(url).check_up(), "schedules")
+        now = runtime.now_ms()
+        late = [new_schedule(f"late {n}", due_ms=now - 30_000) for n in range(3)]
+        await put(engine, *late, new_schedule("later", due_ms=now + 3_600_000))
+        waiting = finding(await RedisEngine(url).check_up(), "schedules")
+        await put(engine, new_schedule("very late", due_ms=now - 90_000))
+        nobody = finding(await RedisEngine(url).check_up(), "schedules")
+        due = await engine.schedules.due_schedules(limit=10, lease_ms=10_000)
+        in_hand = finding(await RedisEngine(url).check_up(), "schedules")
+    finally:
+        await engine.close()
+
+    grades = [one.grade for one in (before, waiting, nobody, in_hand)]
+    assert grades == [Grade.OK, Grade.WARNING, Grade.PROBLEM, Grade.OK]
+    assert waiting.text.startswith("3 are due, the first for 3")
+    assert "is a worker running?" in nobody.remedy
+    assert len(due.schedules) == 4
 
 
 # ── the disk, replicas, the time an answer takes ─────────────────────────────────────────────

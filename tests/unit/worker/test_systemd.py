@@ -1,5 +1,6 @@
 """What systemd is told, heard on a real socket."""
 
+import asyncio
 import os
 import socket
 from configparser import ConfigParser
@@ -11,7 +12,8 @@ import pytest
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.observability import events
-from lamplighter.service import Service
+from lamplighter.observability.health import Health, look
+from lamplighter.service import LATE, Service
 from lamplighter.worker import systemd
 from lamplighter.worker.ledger import Ledger
 from lamplighter.worker.systemd import PATIENCE, Notifier
@@ -86,6 +88,10 @@ class Worker:
         )
         self.children = [self.child]
         self.loop = Loop()
+        self.others: list[Service] = []
+
+    def health(self) -> Health:
+        return look(self.others, runtime.monotonic())
 
     def notifier(self, **given) -> Notifier:
         return Notifier(self, loops=lambda: [self.loop], **given)
@@ -191,6 +197,65 @@ async def test_a_stuck_loop_is_named(manager, clock, monkeypatch):
     clock.now += 100
     await notifier.step()
     assert manager.heard()[1:] == [["STATUS=no progress: keep leases"]]
+
+
+class Endless(Service):
+    """A step that nothing can end."""
+
+    name = "fire"
+    patience = 30.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = asyncio.Event()
+        self.free = asyncio.Event()
+
+    async def step(self) -> float:
+        self.begun.set()
+        await self.free.wait()
+        return 1.0
+
+
+async def test_a_loop_whose_step_cannot_be_given_up_ends_the_signs_of_life(
+    manager, clock, monkeypatch
+):
+    monkeypatch.setenv("WATCHDOG_USEC", "10000000")
+    worker, other = Worker(), Endless()
+    worker.others = [other]
+    notifier = worker.notifier()
+    other.start()
+    await other.begun.wait()
+    heard = []
+    for _ in range(20):
+        clock.now += 10
+        worker.loop.progress = clock.now
+        await notifier.step()
+        heard.append([line for lines in manager.heard() for line in lines])
+    other.free.set()
+    await other.stop()
+
+    late, stuck = (int(limit // 10) for limit in (LATE, Endless.patience + LATE))
+    for number, lines in enumerate(heard, 1):
+        assert ("WATCHDOG=1" in lines) == (number <= stuck)
+    assert heard[late][0].endswith("0 jobs running; no progress: fire")
+    assert heard[-1][-1] == "STATUS=no progress: fire"
+
+
+async def test_a_loop_that_fails_because_the_store_is_away_does_not_end_the_signs_of_life(
+    manager, clock, monkeypatch
+):
+    monkeypatch.setenv("WATCHDOG_USEC", "10000000")
+    worker, other = Worker(), Loop()
+    worker.others = [other]
+    notifier = worker.notifier()
+    clock.now += 500
+    worker.loop.progress = clock.now
+    await notifier.step()
+
+    assert manager.heard() == [
+        ["STATUS=1 of 1 children ready, 0 jobs running; no progress: keep leases"],
+        ["WATCHDOG=1"],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from lamplighter import runtime
 from lamplighter.engines.sqlite import checkpoint, database, faults
 from lamplighter.model.errors import StoreError
-from lamplighter.port.checkup import Finding, note, ok, problem, warning
+from lamplighter.port import checkup
+from lamplighter.port.checkup import ON_TIME, Finding, Overdue, note, ok, problem, warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,15 @@ _LEVELS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 _LATEST = """
 SELECT max(coalesce((SELECT max(beat) FROM worker), 0),
            coalesce((SELECT created FROM job ORDER BY seq DESC LIMIT 1), 0))
+"""
+
+_OVERDUE = """
+SELECT count(*), min(wake)
+FROM (SELECT wake
+      FROM schedule INDEXED BY schedule_awake
+      WHERE wake IS NOT NULL AND hold IS NULL AND wake <= ?
+      ORDER BY wake
+      LIMIT 10000)
 """
 
 
@@ -59,6 +69,7 @@ class Facts:
     """What a look through the file said; None when there was no time for all of it."""
     ahead_ms: int = 0
     """How far the newest time in the store is ahead of the clock."""
+    overdue: Overdue = ON_TIME
     lease_ms: int = 30_000
 
 
@@ -107,9 +118,15 @@ def _read_file(known: Facts, path: Path, clock_ms: Callable[[], int]) -> Facts:
                 synchronous=connection.execute("PRAGMA synchronous").fetchone()[0],
                 damage=_look_through(connection),
                 ahead_ms=max(0, newest - clock_ms()),
+                overdue=_overdue(connection, clock_ms()) if version > 0 else ON_TIME,
             )
         except sqlite3.Error as error:
             raise faults.explain(error, path) from error
+
+
+def _overdue(connection: sqlite3.Connection, now: int) -> Overdue:
+    number, wake = connection.execute(_OVERDUE, (now,)).fetchone()
+    return Overdue(number, now - wake if number else 0)
 
 
 def _look_through(connection: sqlite3.Connection) -> str | None:
@@ -255,8 +272,13 @@ def clock(facts: Facts) -> Finding:
     return ok("clock", "nothing in the store is ahead of this machine's clock")
 
 
+def schedules(facts: Facts) -> Finding:
+    """Schedules are fired when they are due."""
+    return checkup.schedules(facts.overdue)
+
+
 ALWAYS = (library, place, schema)
-CHECKS = (*ALWAYS, permissions, space, journal, synchronous, integrity, clock)
+CHECKS = (*ALWAYS, permissions, space, journal, synchronous, integrity, clock, schedules)
 
 
 def usable(facts: Facts) -> bool:

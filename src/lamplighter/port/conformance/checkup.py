@@ -32,6 +32,8 @@ async def test_an_open_store_is_found_in_order(engine: Engine) -> None:
     assert found.engine == engine.capabilities.name
     assert found.problems == 0
     assert _schema(found).grade is Grade.OK
+    (schedules,) = [one for one in found.findings if one.check == "schedules"]
+    assert (schedules.grade, schedules.text) == (Grade.OK, "none is overdue")
     assert found.survives
     assert sum((await engine.inspector.counts()).values()) == 1
 

@@ -9,8 +9,11 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from psycopg import Error, sql
+
 from lamplighter.engines.postgres import server
 from lamplighter.engines.postgres.connection import Connection
+from lamplighter.port.checkup import Overdue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +141,8 @@ class Facts:
     """How full the server's queue of notifications is: 1 is full."""
     heard: bool | None = None
     """Whether a wake-up arrived; None where none is wanted."""
+    overdue: Overdue | None = None
+    """None where that cannot be read."""
 
     def setting(self, name: str, default: str = "") -> str:
         """Give the value of a setting for our session."""
@@ -172,6 +177,29 @@ async def read(connection: Connection, schema: str) -> dict[str, Any]:
         "relations": tuple(_relation(one) for one in found["relations"]),
         "routines": tuple(Routine(**one) for one in found["routines"]),
     }
+
+
+_OVERDUE = """
+SELECT count(*), coalesce({schema}.now_ms() - min(d.wake), 0)
+FROM (SELECT schedule.wake
+      FROM {schema}.schedule
+      WHERE schedule.wake IS NOT NULL AND schedule.hold IS NULL
+        AND schedule.wake <= (SELECT {schema}.now_ms())
+      ORDER BY schedule.wake, schedule.due, schedule.id
+      LIMIT 10000) AS d
+"""
+
+
+async def read_overdue(connection: Connection, schema: str) -> Overdue | None:
+    """Ask the store for schedules that nobody fires; None where we may not."""
+    try:
+        async with connection.transaction():
+            query = sql.SQL(_OVERDUE).format(schema=sql.Identifier(schema))
+            cursor = await connection.execute(query)
+            row: Any = await cursor.fetchone()
+    except Error:
+        return None
+    return Overdue(int(row[0]), int(row[1]))
 
 
 def _relation(given: dict[str, Any]) -> Relation:

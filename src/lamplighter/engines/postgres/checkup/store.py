@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from lamplighter.engines.postgres import statements
 from lamplighter.engines.postgres.checkup.facts import Facts
+from lamplighter.port import checkup
 from lamplighter.port.checkup import Finding, note, ok, problem, warning
 
 _DAY_MS = 86_400_000
@@ -141,5 +142,10 @@ def _is_day(name: str) -> bool:
     return re.fullmatch(r"done_\d{8}", name) is not None
 
 
-CHECKS = (parts, rights, guard, days)
+def schedules(facts: Facts) -> Finding:
+    """Schedules are fired when they are due."""
+    return checkup.schedules(facts.overdue)
+
+
+CHECKS = (parts, rights, guard, days, schedules)
 """For a store that is there; `schema` says whether it is."""

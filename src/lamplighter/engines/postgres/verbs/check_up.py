@@ -73,6 +73,8 @@ async def _read(connection: Connection, address: Address, lease_ms: int) -> Fact
         known = await facts.read(connection, address.schema)
         skew, doubt = await _skew(connection)
         state, refusal = await _state(connection, address, host)
+        current = state.version == len(statements.migrations())
+        overdue = await facts.read_overdue(connection, address.schema) if current else None
     between, pooled = await _poolers(connection, address)
     return Facts(
         **known,
@@ -85,6 +87,7 @@ async def _read(connection: Connection, address: Address, lease_ms: int) -> Fact
         newest=len(statements.migrations()),
         current=installer.up_to_date(state),
         refusal=refusal,
+        overdue=overdue,
         skew_ms=skew,
         doubt_ms=doubt,
         between=between,

@@ -17,8 +17,18 @@ from lamplighter.engines.redis.connection import Connection
 from lamplighter.engines.redis.promises import DECLARED
 from lamplighter.engines.redis.server import Facts, Replica
 from lamplighter.engines.redis.transport import Transport
+from lamplighter.engines.redis.verbs.due_schedules import overdue_schedules
 from lamplighter.model.errors import LamplighterError, StoreError
-from lamplighter.port.checkup import Checkup, Finding, note, ok, problem, warning
+from lamplighter.port.checkup import (
+    Checkup,
+    Finding,
+    Overdue,
+    note,
+    ok,
+    problem,
+    schedules,
+    warning,
+)
 
 NAME = "redis"
 _LOOKS = 5
@@ -46,6 +56,7 @@ class _Found:
     lease_ms: int
     indexes: Audit | None
     """None: there is no store to look through."""
+    overdue: Overdue | None
 
 
 async def check_up(address: Address, deadline: float, lease_ms: int) -> Checkup:
@@ -58,6 +69,9 @@ async def check_up(address: Address, deadline: float, lease_ms: int) -> Checkup:
         state, refusal = await _state(connection, address)
         skew, trip = await _look(connection)
     readable = state.version and lacking is None and refusal is None
+    indexes, overdue = (
+        await _look_through(address, deadline, state.shards) if readable else (None, None)
+    )
     found = _Found(
         address=address,
         host=host,
@@ -67,7 +81,8 @@ async def check_up(address: Address, deadline: float, lease_ms: int) -> Checkup:
         skew_ms=skew,
         trip_ms=trip,
         lease_ms=lease_ms,
-        indexes=await _indexes(address, deadline, state.shards) if readable else None,
+        indexes=indexes,
+        overdue=overdue,
     )
     return Checkup(
         engine=NAME,
@@ -105,11 +120,12 @@ async def _look(connection: Connection) -> tuple[float, float]:
     return best
 
 
-async def _indexes(address: Address, deadline: float, shards: int) -> Audit:
+async def _look_through(address: Address, deadline: float, shards: int) -> tuple[Audit, Overdue]:
     transport = Transport(address, deadline)
     transport.divide(shards)
     try:
-        return await audit_at_work(transport, _AUDIT_SECONDS)
+        overdue = await overdue_schedules(transport)
+        return await audit_at_work(transport, _AUDIT_SECONDS), overdue
     finally:
         await transport.close()
 
@@ -300,6 +316,10 @@ def _index(found: _Found) -> Finding:
     )
 
 
+def _schedules(found: _Found) -> Finding:
+    return schedules(found.overdue)
+
+
 CHECKS: tuple[Callable[[_Found], Finding], ...] = (
     _version,
     _role,
@@ -312,6 +332,7 @@ CHECKS: tuple[Callable[[_Found], Finding], ...] = (
     _replicas,
     _schema,
     _index,
+    _schedules,
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from lamplighter.engines.redis.call import Call
 from lamplighter.engines.redis.schedule_records import due_of
+from lamplighter.port.checkup import Overdue
 from lamplighter.port.schedules import DueSchedule, DueSchedules
 
 _AT_ONCE = 100
@@ -37,6 +38,16 @@ async def due_schedules(
         poll_after_ms=min(polls, default=None),
         oldest_ms=max(0, now - oldest),
     )
+
+
+async def overdue_schedules(call: Call) -> Overdue:
+    """Look at those that are due, and leave them where they are; at some of each shard."""
+    number = oldest = 0
+    for shard in range(call.shards):
+        now, _, dues, *_ = await call.run("due_schedules", (_AT_ONCE, _LOOK, 0), shard=shard)
+        number += len(dues)
+        oldest = max(oldest, now - min(dues, default=now))
+    return Overdue(number, oldest)
 
 
 async def _ask_all(call: Call, limit: int, lease_ms: int, order: int) -> list[Any]:
