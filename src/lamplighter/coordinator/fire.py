@@ -44,6 +44,8 @@ class Counts:
     unreadable: int = 0
     lag_ms: int = 0
     """How long the oldest has been due that was handed out last."""
+    resting: bool = False
+    """Whether more is due than was fired at once, so that part of the time is left to others."""
 
     @property
     def behind(self) -> bool:
@@ -84,7 +86,8 @@ class Firer(Service):
         _, poll_after_ms = await self.fire_batch()
         now = runtime.boottime()
         self._due_at = None if poll_after_ms is None else now + poll_after_ms / 1000
-        if poll_after_ms == 0:
+        self.counts.resting = poll_after_ms == 0
+        if self.counts.resting:
             return (now - began) * REST
         return self._pause(poll_after_ms)
 

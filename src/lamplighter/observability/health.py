@@ -33,6 +33,7 @@ class Counts(Protocol):
     stale: int
     unreadable: int
     lag_ms: int
+    resting: bool
 
     @property
     def skipped(self) -> Mapping[str, int]:
@@ -152,5 +153,5 @@ def _fire(counts: Counts, *, newest_first: bool) -> FireHealth:
         unreadable=counts.unreadable,
         behind=counts.behind,
         newest_first=newest_first and counts.behind,
-        resting=bool(getattr(counts, "resting", False)),
+        resting=counts.resting,
     )

@@ -110,6 +110,15 @@ async def test_who_has_more_to_fire_than_a_batch_leaves_a_part_of_the_time_to_ot
     took = runtime.boottime() - began
 
     assert REST * took / 2 < pause <= REST * took
+    assert _fire_health(firer).resting
+    await firer.step()
+    assert not _fire_health(firer).resting
+
+
+def _fire_health(firer: Firer):
+    found = look([firer], runtime.monotonic()).fire
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("newest_first", [0, 1])
