@@ -29,6 +29,9 @@ from tests.faults.scenarios import (
     redis_failover,
     redis_server,
     rescue,
+    schedules,
+    schedules_clock,
+    schedules_takeover,
     server,
     sigterm,
     stopped,
@@ -51,6 +54,10 @@ SCENARIOS = (
     "poison",
     "poison throughput",
     "load",
+    "schedules",
+    "schedule takeover",
+    "takeover among many",
+    "schedule clock",
 )
 OF_POSTGRES = (
     "server kill",
@@ -108,6 +115,7 @@ def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Ver
     plan = load.Plan(lease=LEASE, seconds=chosen.minutes * 60, kills=chosen.kills)
     venom = poison.Plan(lease=LEASE, seconds=chosen.minutes * 60)
     many = throughput.Plan(jobs=chosen.jobs)
+    brains = schedules.Plan(seconds=chosen.minutes * 60)
     ground = Ground(chosen.engine)
     scenes: dict[str, Callable[[], Verdict]] = {
         "stopped child": lambda: stopped.run_child(place, LEASE, ground=ground),
@@ -123,6 +131,10 @@ def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Ver
         "poison": lambda: poison.run(place, seed, venom, ground=ground),
         "poison throughput": lambda: throughput.run(place, seed, many, ground=ground),
         "load": lambda: load.run(place, seed, plan, ground=ground),
+        "schedules": lambda: schedules.run(place, seed, brains, ground=ground),
+        "schedule takeover": lambda: schedules_takeover.run(place, ground=ground),
+        "takeover among many": lambda: schedules_takeover.run_many(place, ground=ground),
+        "schedule clock": lambda: schedules_clock.run(place, ground=ground),
     }
     of_servers: dict[str, Callable[[], Verdict]] = {
         "cut replies": lambda: network.run_cut(place, seed, ground=ground),
@@ -166,7 +178,9 @@ def _play(name: str, folder: Path, seed: str, chosen: argparse.Namespace) -> Ver
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--engine", choices=ENGINES, default="sqlite")
-    parser.add_argument("--minutes", type=float, default=2.0, help="length of load and of poison")
+    parser.add_argument(
+        "--minutes", type=float, default=2.0, help="length of load, poison, schedules"
+    )
     parser.add_argument("--kills", type=int, help="run it until so many kills instead")
     parser.add_argument(
         "--jobs", type=int, default=throughput.JOBS, help="good jobs in each run of the throughput"

@@ -104,6 +104,12 @@ class Driver:
     def start_client(self, name: str, seed: str, first: int, rate: float) -> Process:
         return self._start("client", name, "client", [name, seed, str(first), str(rate)])
 
+    def start_coordinator(self, **options: object) -> Process:
+        """Start a coordinator without a worker, with any options of `coordinator.py`."""
+        name = f"coordinator-{len(self.processes)}"
+        given = [f"{name}={value}" for name, value in options.items()]
+        return self._start("coordinator", name, "coordinator", given)
+
     def run(self, module: str, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
         """Run a short program of the run and wait for it."""
         return subprocess.run(

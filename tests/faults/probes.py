@@ -29,6 +29,7 @@ from lamplighter.port.store import Engine
 from lamplighter.port.values import ClaimRequest, Renewal
 from tests.faults import checker
 from tests.faults.checker import GOOD, Budget, Rules, Violation
+from tests.faults.firing import dead_firer, late_firer
 from tests.faults.history import Cancel, History, Submission
 from tests.faults.scenes import Scene, scene_of
 
@@ -43,6 +44,8 @@ class Theatre:
         self.clock = VirtualClock()
         self.history = History()
         self.budgets: dict[str, Budget] = {}
+        self.violations: list[Violation] = []
+        """What a story has judged by itself."""
         self.engine: Engine = self._connect()
 
     def _connect(self) -> Engine:
@@ -245,6 +248,8 @@ PROBES: dict[str, Callable[[Theatre], Awaitable[None]]] = {
         cancel_of_running,
         dead_child,
         killer,
+        dead_firer,
+        late_firer,
     )
 }
 
@@ -260,7 +265,11 @@ async def play(name: str, scene: Scene) -> list[Violation]:
         history = await theatre.close()
         scene.close()
     rules = replace(RULES, budgets=theatre.budgets)
-    judged = [*checker.check(history, rules).values(), checker.sound_store(history)]
+    judged = [
+        theatre.violations,
+        *checker.check(history, rules).values(),
+        checker.sound_store(history),
+    ]
     return [one for found in judged for one in found]
 
 

@@ -10,7 +10,16 @@ import pytest
 from tests.faults import mutants
 from tests.faults.places import POSTGRES
 from tests.faults.report import summary
-from tests.faults.scenarios import disk, failover, load, network, server
+from tests.faults.scenarios import (
+    disk,
+    failover,
+    load,
+    network,
+    schedules,
+    schedules_clock,
+    schedules_takeover,
+    server,
+)
 from tests.faults.scenarios.outage import SMALL
 
 LEASE = 1.5
@@ -62,6 +71,22 @@ def test_nothing_is_lost_with_a_standby_that_every_commit_waits_for(tmp_path):
 
 def test_a_full_disk_is_told_and_outlived(tmp_path):
     held(disk.run(tmp_path / "disk", "small", seconds=1, plan=disk.SMALL))
+
+
+def test_every_occurrence_is_resolved_once_by_coordinators_that_each_believe_to_be_alone(tmp_path):
+    held(schedules.run(tmp_path / "schedules", "small", schedules.SMALL, ground=POSTGRES))
+
+
+def test_what_a_killed_coordinator_had_in_hand_is_fired_soon(tmp_path):
+    held(schedules_takeover.run(tmp_path / "takeover", ground=POSTGRES))
+
+
+def test_what_a_killed_coordinator_had_in_hand_is_fired_soon_by_one_of_many(tmp_path):
+    held(schedules_takeover.run_many(tmp_path / "takeover", ground=POSTGRES))
+
+
+def test_schedules_go_on_after_the_clock_jumped(tmp_path):
+    held(schedules_clock.run(tmp_path / "clock", ground=POSTGRES))
 
 
 def test_every_bug_planted_in_the_engine_is_noticed(tmp_path):

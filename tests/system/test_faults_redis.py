@@ -10,7 +10,17 @@ import pytest
 from tests.faults import mutants
 from tests.faults.places import REDIS, SHARDED
 from tests.faults.report import summary
-from tests.faults.scenarios import clock, load, memory, network, redis_failover, redis_server
+from tests.faults.scenarios import (
+    clock,
+    load,
+    memory,
+    network,
+    redis_failover,
+    redis_server,
+    schedules,
+    schedules_clock,
+    schedules_takeover,
+)
 from tests.faults.scenarios.outage import SMALL
 
 LEASE = 1.5
@@ -86,6 +96,25 @@ def test_full_memory_is_told_and_outlived(tmp_path):
 
 def test_work_goes_on_after_the_clock_of_the_server_jumped(tmp_path):
     held(clock.run(tmp_path / "clock", "small", plan=SMALL))
+
+
+@pytest.mark.parametrize("ground", [REDIS, SHARDED], ids=["one shard", "four shards"])
+def test_every_occurrence_is_resolved_once_by_coordinators_that_each_believe_to_be_alone(
+    tmp_path, ground
+):
+    held(schedules.run(tmp_path / "schedules", "small", schedules.SMALL, ground=ground))
+
+
+def test_what_a_killed_coordinator_had_in_hand_is_fired_soon(tmp_path):
+    held(schedules_takeover.run(tmp_path / "takeover", ground=REDIS))
+
+
+def test_what_a_killed_coordinator_had_in_hand_is_fired_soon_by_one_of_many(tmp_path):
+    held(schedules_takeover.run_many(tmp_path / "takeover", ground=REDIS))
+
+
+def test_schedules_go_on_after_the_clock_jumped(tmp_path):
+    held(schedules_clock.run(tmp_path / "clock", ground=REDIS))
 
 
 def test_every_bug_planted_in_the_engine_is_noticed(tmp_path):

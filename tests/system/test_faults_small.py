@@ -14,6 +14,9 @@ from tests.faults.scenarios import (
     load,
     poison,
     rescue,
+    schedules,
+    schedules_clock,
+    schedules_takeover,
     sigterm,
     stopped,
     throughput,
@@ -108,6 +111,22 @@ def test_how_long_a_child_takes_to_start_is_not_held_against_what_replaces_it(tm
     verdict = poison.run(tmp_path / "capacity", "small", plan, ground=ground)
 
     held(verdict)
+
+
+def test_every_occurrence_is_resolved_once_by_coordinators_that_each_believe_to_be_alone(tmp_path):
+    held(schedules.run(tmp_path / "schedules", "small", schedules.SMALL))
+
+
+def test_what_a_killed_coordinator_had_in_hand_is_fired_soon(tmp_path):
+    held(schedules_takeover.run(tmp_path / "takeover"))
+
+
+def test_what_a_killed_coordinator_had_in_hand_is_fired_soon_by_one_of_many(tmp_path):
+    held(schedules_takeover.run_many(tmp_path / "takeover"))
+
+
+def test_schedules_go_on_after_the_clock_jumped(tmp_path):
+    held(schedules_clock.run(tmp_path / "clock"))
 
 
 def test_a_type_with_killers_among_its_jobs_soon_runs_alone(tmp_path):

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from tests.faults.driver import ROOT, Driver
 from tests.faults.mutants.patching import apply
 from tests.faults.places import SQLITE, Ground
-from tests.faults.scenarios import poison, stopped
+from tests.faults.scenarios import poison, schedules, stopped
 from tests.faults.scenarios.stage import Verdict
 from tests.faults.scenes import FILES, REDIS
 
@@ -26,6 +26,7 @@ PATCHES = Path(__file__).parent
 PROBE_TIME = 60.0
 SCENARIO_TIME = 300.0
 LEASE = 2.0
+TABLE = frozenset({"occurrence", "table"})
 
 
 class Scenario(Protocol):
@@ -102,6 +103,15 @@ MUTANTS = (
     Mutant("redis-cancel-without-compare", frozenset({"I9"}), "late_cancel", engine="redis"),
     Mutant("redis-rescue-forgets", frozenset({"I1"}), "dead_rescuer", engine="redis"),
     Mutant("redis-rescue-trusts-clock", frozenset({"I1"}), "clock_went_back", engine="redis"),
+    *(
+        Mutant(f"{prefix}{name}", TABLE, probe, schedules.run_hunt, engine=engine)
+        for engine, prefix in (("sqlite", ""), ("postgres", "postgres-"), ("redis", "redis-"))
+        for name, probe in (
+            ("fire-in-two-writes", "dead_firer"),
+            ("fire-advances-first", "dead_firer"),
+            ("fire-without-compare", "late_firer"),
+        )
+    ),
 )
 
 
