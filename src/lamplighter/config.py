@@ -58,7 +58,7 @@ class Settings:
     recycle_mb: int = 1024
     """Megabytes of memory after which such a process is replaced by a fresh one."""
     beat: float = 5.0
-    """Time between two signs of life of a worker; 1.4 times that if there are very many workers."""
+    """Time between two signs of life of a worker; 1.3 times that if there are very many workers."""
     keep_finished: float = 7 * 86_400.0
     """How long succeeded and cancelled jobs are kept."""
     keep_finished_count: int = 1_000_000

@@ -21,12 +21,16 @@ class Fleet:
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
         """How many there are that are not dead."""
+        self.calm_at: float | None = None
+        """When a sign of life was last given whose answer said that nothing is overdue."""
         self._calm_until: float | None = None
 
-    def note(self, beat: Beat, interval: float) -> None:
+    def note(self, beat: Beat, interval: float, sent_at: float) -> None:
         """Take in what a sign of life has told; the next follows after ``interval`` seconds."""
         self.workers = beat.workers
-        self._calm_until = runtime.boottime() + STALE_BEATS * interval if beat.calm else None
+        self._calm_until = None
+        if beat.calm:
+            self.calm_at, self._calm_until = sent_at, sent_at + STALE_BEATS * interval
 
     @property
     def keeps_watch(self) -> bool:

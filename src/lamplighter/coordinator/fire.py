@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,16 +10,20 @@ from dataclasses import dataclass, field
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.coordinator.plan import plan
+from lamplighter.coordinator.writing import complain, write
 from lamplighter.fleet import Fleet
+from lamplighter.model.recurring import Template
 from lamplighter.model.schedule import tzdata_version
 from lamplighter.observability import events
 from lamplighter.port import specs
-from lamplighter.port.schedules import DueSchedule, FireAnswer, Fired, Firing
+from lamplighter.port.schedules import FireAnswer, Fired, Firing
 from lamplighter.port.store import Engine, queue_topic
 from lamplighter.service import Service
 
 BATCH = 100
 """Planned between two looks at the event loop, which others need too."""
+LANES, BATCHES = 2, 5
+"""Fired at the same time, and one after the other, before others have the rest of the time."""
 LEASE_MS = 10_000
 LONGEST_PAUSE = 1.0
 """The store's time is looked at so often, however far the next occurrence is: clocks are set."""
@@ -75,7 +80,7 @@ class Firer(Service):
         self.counts = Counts()
 
     async def step(self) -> float:
-        """Fire one batch; the next follows soon while more is due.
+        """Fire some batches; the next follow soon while more is due.
 
         Of very many nodes, one that knows of nothing due leaves it to the others to notice.
         """
@@ -83,7 +88,7 @@ class Firer(Service):
         if self._fleet.keeps_watch and (self._due_at is None or began < self._due_at):
             until_ms = None if self._due_at is None else (self._due_at - began) * 1000
             return min(LONGEST_PAUSE, self._pause(until_ms))
-        _, poll_after_ms = await self.fire_batch()
+        poll_after_ms = await self._fire_some()
         now = runtime.boottime()
         self._due_at = None if poll_after_ms is None else now + poll_after_ms / 1000
         self.counts.resting = poll_after_ms == 0
@@ -93,14 +98,55 @@ class Firer(Service):
 
     async def fire_batch(self) -> tuple[int, int | None]:
         """Fire what is due, some of it; gives how many there were, and `poll_after_ms`."""
+        batch = await self._fire_one()
+        self._note_lag(batch.lag_ms)
+        return batch.found, batch.poll_after_ms
+
+    async def _fire_some(self) -> int | None:
+        """Fire some batches: while one is written, another is looked for and planned."""
+        batches = [await self._fire_one()]
+        if batches[0].poll_after_ms == 0:
+            lanes = (self._lane() for _ in range(LANES))
+            for found in await asyncio.gather(*lanes, return_exceptions=True):
+                if isinstance(found, BaseException):
+                    raise found
+                batches += found
+        self._note_lag(max(batch.lag_ms for batch in batches))
+        # When one lane has found the last of them, the other may have been told earlier of more.
+        return batches[-1].poll_after_ms
+
+    async def _lane(self) -> list[_Batch]:
+        batches: list[_Batch] = []
+        while len(batches) < BATCHES and (not batches or batches[-1].poll_after_ms == 0):
+            batches.append(await self._fire_one())
+        return batches
+
+    async def _fire_one(self) -> _Batch:
+        batch = await self._plan_batch()
+        if batch.firings:
+            written = await write(self._engine, batch.firings, service=self.name)
+            self.counts.unreadable += len(batch.firings) - len(written)
+            self._count(written)
+            await self._tell(batch, written)
+        return batch
+
+    async def _plan_batch(self) -> _Batch:
         due = await self._engine.schedules.due_schedules(
             limit=self._batch,
             lease_ms=LEASE_MS,
             newest_first=self._newest_first and self.counts.behind,
         )
-        planned = await self._fire(due.schedules, due.now_ms) if due.schedules else ()
-        self._note_lag(_lag_ms(planned, due.now_ms))
-        return len(due.schedules), due.poll_after_ms
+        batch = _Batch(len(due.schedules), due.poll_after_ms)
+        for one in due.schedules:
+            try:
+                spec = specs.from_text(one.record.spec, one.record.id)
+                batch.firings.append(plan(one, spec, due.now_ms, self._zones))
+                batch.templates[one.record.id] = spec.template
+                batch.note_lag(one.record.due_ms, due.now_ms)
+            except Exception as error:  # noqa: BLE001 - one schedule must not stop the others
+                self.counts.unreadable += 1
+                complain(self.name, one.record.id, error)
+        return batch
 
     def _pause(self, poll_after_ms: float | None) -> float:
         """Wait for the next. Of many nodes each looks less often, and they do not all come at once.
@@ -120,34 +166,9 @@ class Firer(Service):
         if self.counts.behind != was_behind:
             events.emit(events.SCHEDULES_BEHIND, behind=self.counts.behind, lag_ms=lag_ms)
 
-    async def _fire(self, schedules: Sequence[DueSchedule], now_ms: int) -> Sequence[DueSchedule]:
-        """Plan and fire; gives those that could be planned."""
-        firings: list[Firing] = []
-        planned: list[DueSchedule] = []
-        for due in schedules:
-            try:
-                spec = specs.from_text(due.record.spec, due.record.id)
-                firings.append(plan(due, spec, now_ms, self._zones))
-                planned.append(due)
-            except Exception as error:  # noqa: BLE001 - one schedule must not stop the others
-                self.counts.unreadable += 1
-                events.emit(
-                    events.SERVICE_ERROR,
-                    service=self.name,
-                    error=error,
-                    expected=False,
-                    schedule=due.record.id,
-                )
-        if not firings:
-            return ()
-        answers = await self._engine.schedules.fire(firings)
-        self._count(firings, answers)
-        await self._tell(planned, answers)
-        return planned
-
-    def _count(self, firings: Sequence[Firing], answers: Sequence[Fired]) -> None:
+    def _count(self, written: Sequence[tuple[Firing, Fired]]) -> None:
         counts = self.counts
-        for firing, answer in zip(firings, answers, strict=True):
+        for firing, answer in written:
             if answer.answer is FireAnswer.STALE:
                 counts.stale += 1
                 continue
@@ -162,14 +183,12 @@ class Firer(Service):
             if firing.hold is not None:
                 events.emit(events.SCHEDULE_HELD, schedule=firing.id, reason=firing.hold)
 
-    async def _tell(self, schedules: Sequence[DueSchedule], answers: Sequence[Fired]) -> None:
+    async def _tell(self, batch: _Batch, written: Sequence[tuple[Firing, Fired]]) -> None:
         """Wake workers for the jobs that may run now."""
-        specs_of = {due.record.id: due.record for due in schedules}
         jobs: defaultdict[str, Counter[str]] = defaultdict(Counter[str])
-        for answer in answers:
+        for _, answer in written:
             if answer.started:
-                record = specs_of[answer.id]
-                template = specs.from_text(record.spec, record.id).template
+                template = batch.templates[answer.id]
                 jobs[template.queue][template.type] += len(answer.started)
         started = sum(sum(types.values()) for types in jobs.values())
         if started:
@@ -178,7 +197,17 @@ class Firer(Service):
             await self._engine.wakeup.notify(queue_topic(queue), jobs=types)
 
 
-def _lag_ms(schedules: Sequence[DueSchedule], now_ms: int) -> int:
-    """Tell for how long the oldest has been due. What nobody can read is not ours to catch up."""
-    dues = [one.record.due_ms for one in schedules if one.record.due_ms is not None]
-    return max((now_ms - due for due in dues if due < now_ms), default=0)
+@dataclass(slots=True)
+class _Batch:
+    """Schedules that were handed out together, and what is planned for them."""
+
+    found: int
+    poll_after_ms: int | None
+    firings: list[Firing] = field(default_factory=list[Firing])
+    templates: dict[str, Template] = field(default_factory=dict[str, Template])
+    lag_ms: int = 0
+    """For how long the oldest has been due. What nobody can read is not ours to catch up."""
+
+    def note_lag(self, due_ms: int | None, now_ms: int) -> None:
+        if due_ms is not None:
+            self.lag_ms = max(self.lag_ms, now_ms - due_ms)

@@ -76,6 +76,9 @@ def _planned(same: Firing, times: Timetable, now_ms: int, fired: int) -> Firing:
     if policy.catch_up is CatchUp.NONE:
         window_ms = min(window_ms, ON_TIME_MS)
     oldest_ms = horizon_ms - window_ms
+    following = times.next_after(first)
+    if first >= oldest_ms and (following is None or following > horizon_ms):
+        return _one(same, times, first, following)
     if policy.catch_up is CatchUp.ALL:
         chosen = times.up_to(max(same.cursor_ms, oldest_ms - 1), horizon_ms, room)
         last = chosen[-1] if chosen else times.latest_until(horizon_ms) or first
@@ -92,6 +95,21 @@ def _planned(same: Firing, times: Timetable, now_ms: int, fired: int) -> Firing:
         due_ms=times.due_after(last),
         runs=tuple(Run(due_ms=at, job=times.job(at), overlap=policy.overlap) for at in chosen),
         skips=skips,
+    )
+
+
+def _one(same: Firing, times: Timetable, due_ms: int, following: int | None) -> Firing:
+    """Start the only occurrence that has fallen due, as almost always."""
+    return Firing(
+        id=same.id,
+        version=same.version,
+        cursor_ms=same.cursor_ms,
+        next_cursor_ms=due_ms,
+        due_ms=None if following is None else following + times.offset_ms,
+        runs=(Run(due_ms=due_ms, job=times.job(due_ms), overlap=times.spec.policy.overlap),),
+        backfill=same.backfill,
+        keep=same.keep,
+        zones=same.zones,
     )
 
 

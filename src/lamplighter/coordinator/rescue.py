@@ -126,9 +126,13 @@ class Rescuer(Service):
     def _nobody_could_renew(self, expired: Sequence[Expired], begun: float) -> bool:
         """Tell whether leases ended because the store stood still, or its own clock was set.
 
-        What has ended since the last look cannot be overdue for longer than that is ago. All who
-        hold claims get one lease to renew them.
+        What has ended since the last look cannot be overdue for longer than that is ago. A sign of
+        life that was told of nothing is a look, too. All who hold claims get one lease to renew
+        them.
         """
+        calm_at = self._fleet.calm_at
+        if calm_at is not None and (self._looked is None or calm_at > self._looked):
+            self._looked, self._seen = calm_at, frozenset()
         now, looked, seen = runtime.boottime(), self._looked, self._seen
         late = now - begun - self._interval
         if looked is not None:

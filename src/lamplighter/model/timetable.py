@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import islice
 
 from lamplighter.model import ids
-from lamplighter.model.job import NewJob
+from lamplighter.model.job import Extras, NewJob
 from lamplighter.model.recurring import Spec, jitter_of
+from lamplighter.model.schedule import Calendar
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -29,8 +30,7 @@ class Timetable:
         """Give the first occurrence later than this."""
         if self._start_ms is not None:
             at_ms = max(at_ms, self._start_ms - 1)
-        found = self._calendar.next_after(moment(at_ms))
-        at = None if found is None else milliseconds(found)
+        at = _next_after(self._calendar, at_ms)
         return None if at is None or (self._end_ms is not None and at > self._end_ms) else at
 
     def latest_until(self, at_ms: int) -> int | None:
@@ -72,10 +72,13 @@ class Timetable:
         return self._job(job_id, now_ms, None)
 
     def _job(self, job_id: str, due_ms: int, run_at_ms: int | None) -> NewJob:
-        template = self.spec.template
-        extras = replace(
-            template.extras,
-            metadata={**template.extras.metadata, "scheduled_for": shown_instant(due_ms)},
+        template, given = self.spec.template, self.spec.template.extras
+        extras = Extras(
+            retry=given.retry,
+            timeout=given.timeout,
+            tags=given.tags,
+            metadata={**given.metadata, "scheduled_for": shown_instant(due_ms)},
+            secrets=given.secrets,
         )
         return NewJob(
             id=job_id,
@@ -92,6 +95,14 @@ class Timetable:
         )
 
 
+@lru_cache(maxsize=4096)
+def _next_after(calendar: Calendar, at_ms: int) -> int | None:
+    """Ask a calendar. Many schedules have the same one, and fall due at the same instant."""
+    found = calendar.next_after(moment(at_ms))
+    return None if found is None else milliseconds(found)
+
+
+@lru_cache(maxsize=256)
 def shown_instant(at_ms: int) -> str:
     """Give an instant as people and handlers read it."""
     return moment(at_ms).isoformat().replace("+00:00", "Z")

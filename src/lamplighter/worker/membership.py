@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Protocol
 
+from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.fleet import Fleet
 from lamplighter.model.errors import StoreError
@@ -14,7 +15,9 @@ from lamplighter.port.values import Beat, NewWorker
 from lamplighter.service import Service
 
 WAIT_FOR_HELLO = 0.1
-FEW, LONGEST = 1_000, 1.4
+SCATTER = 0.1
+"""Part of the time between two signs of life by which it differs by chance."""
+FEW, LONGEST = 1_000, 1.3
 """Of more workers than a few, each lets more time pass between its signs of life, up to so many
 times as much: with the usual five seconds, two may still be lost before it is suspected."""
 
@@ -54,12 +57,15 @@ class Membership(Service):
         if member is None:
             return WAIT_FOR_HELLO
         if self._joined != member or not await self._is_known():
-            self._note(await self._engine.membership.join(member))
+            sent_at = runtime.boottime()
+            self._note(await self._engine.membership.join(member), sent_at)
             self._joined = member
         if not self._worker.serving:
             self._worker.serving = True
             events.emit(events.WORKER_STARTED, worker=member.id, queues=member.queues)
-        return self._interval
+        # Apart from each other, also when all were answered at once after a standstill: something
+        # is heard from one of many all the time.
+        return self._interval * (1 + SCATTER * (2 * runtime.random() - 1))
 
     @property
     def _interval(self) -> float:
@@ -67,12 +73,13 @@ class Membership(Service):
         return self._beat * min(LONGEST, max(1.0, self.fleet.workers / FEW))
 
     async def _is_known(self) -> bool:
+        sent_at = runtime.boottime()
         beat = await self._engine.membership.beat(self._worker.id, self._worker.running())
-        self._note(beat)
+        self._note(beat, sent_at)
         return beat.known
 
-    def _note(self, beat: Beat) -> None:
-        self.fleet.note(beat, self._interval)
+    def _note(self, beat: Beat, sent_at: float) -> None:
+        self.fleet.note(beat, self._interval, sent_at)
 
     async def stop(self) -> None:
         """Take the worker out."""

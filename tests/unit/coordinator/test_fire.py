@@ -6,9 +6,12 @@ import pytest
 
 from lamplighter import App, runtime
 from lamplighter.config import Settings
+from lamplighter.coordinator import fire
 from lamplighter.coordinator.fire import (
     BATCH,
+    BATCHES,
     BEHIND_MS,
+    LANES,
     LEASE_MS,
     LONGEST_PAUSE,
     PER_WORKER,
@@ -120,6 +123,12 @@ def scene(app, engine, firer, clock):
     return Scene(app, engine, firer, clock)
 
 
+@pytest.fixture
+def one_by_one(monkeypatch):
+    """Let a step fire no more than one batch."""
+    monkeypatch.setattr(fire, "BATCHES", 0)
+
+
 # ── when ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -158,7 +167,9 @@ def looks(engine, monkeypatch):
 
 def calm(workers: int) -> Fleet:
     fleet = Fleet()
-    fleet.note(Beat(known=True, settings_version=1, workers=workers, calm=True), 5.0)
+    fleet.note(
+        Beat(known=True, settings_version=1, workers=workers, calm=True), 5.0, runtime.boottime()
+    )
     return fleet
 
 
@@ -174,7 +185,9 @@ async def test_while_very_many_others_keep_watch_only_a_known_occurrence_is_look
     for _ in range(29):
         passed += 1
         clock.advance(seconds=1)
-        fleet.note(Beat(known=True, settings_version=1, workers=2_000, calm=True), 5.0)
+        fleet.note(
+            Beat(known=True, settings_version=1, workers=2_000, calm=True), 5.0, runtime.boottime()
+        )
         assert await firer.step() <= LONGEST_PAUSE
     assert len(looks) == 1
 
@@ -194,7 +207,7 @@ async def test_whoever_notices_that_something_is_due_looks_at_its_next_step(
     await firer.step()
     await scene.put("tick")
     clock.advance(seconds=30)
-    fleet.note(Beat(known=True, settings_version=1, workers=2_000), 5.0)
+    fleet.note(Beat(known=True, settings_version=1, workers=2_000), 5.0, runtime.boottime())
 
     await firer.step()
 
@@ -226,6 +239,7 @@ async def test_of_many_nodes_each_comes_at_a_time_of_its_own(scene, engine, monk
     assert await Firer(engine, SETTINGS, Fleet(4)).step() == LONGEST_PAUSE
 
 
+@pytest.mark.usefixtures("one_by_one")
 async def test_more_than_a_batch_is_fired_batch_by_batch_without_a_pause(scene, firer, clock, app):
     number = 2 * BATCH + 50
     await scene.put(*(f"s-{n:04}" for n in range(number)))
@@ -242,9 +256,43 @@ async def test_more_than_a_batch_is_fired_batch_by_batch_without_a_pause(scene, 
     assert {one.record.fired async for one in app.schedules.list()} == {1}
 
 
+async def test_a_step_fires_several_batches_two_at_a_time(scene, firer, clock, engine, looks):
+    number = (1 + LANES * BATCHES) * BATCH
+    await scene.put(*(f"s-{n:05}" for n in range(number + 1)))
+    clock.advance(seconds=30)
+
+    assert await firer.step() < LONGEST_PAUSE
+    assert (firer.counts.fired, len(looks)) == (number, 1 + LANES * BATCHES)
+    assert firer.counts.resting
+    assert await firer.step() == LONGEST_PAUSE
+    assert (firer.counts.fired, firer.counts.stale) == (number + 1, 0)
+    assert not firer.counts.resting
+
+
+async def test_a_plan_that_cannot_be_written_stops_no_others(scene, engine, told, monkeypatch):
+    firer = scene.firer
+    await scene.put("bad", "good")
+    scene.clock.advance(seconds=30)
+    fire_all = engine.schedules.fire
+
+    async def refuse(firings):
+        if any(one.id == "bad" for one in firings):
+            raise OverflowError("no such number")
+        return await fire_all(firings)
+
+    monkeypatch.setattr(engine.schedules, "fire", refuse)
+    await firer.step()
+
+    assert len(await scene.runs("good")) == 1
+    assert (firer.counts.fired, firer.counts.unreadable) == (1, 1)
+    (complaint,) = [fields for name, fields in told if name == events.SERVICE_ERROR]
+    assert (complaint["schedule"], complaint["expected"]) == ("bad", False)
+
+
 # ── lag ──────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.usefixtures("one_by_one")
 async def test_who_comes_late_says_so_until_it_has_caught_up(scene, firer, clock, told, engine):
     await scene.put(*(f"s-{n:04}" for n in range(BATCH + 1)))
     clock.advance(seconds=30 + BEHIND_MS / 1000 + 2)
@@ -266,6 +314,7 @@ async def test_who_comes_late_says_so_until_it_has_caught_up(scene, firer, clock
 
 
 @pytest.mark.parametrize(("newest_first", "second"), [(0, "s-0100"), (1, "young")])
+@pytest.mark.usefixtures("one_by_one")
 async def test_while_it_is_behind_the_newest_may_go_first(
     scene, engine, clock, newest_first, second
 ):

@@ -8,7 +8,7 @@ import pytest
 from lamplighter import App, runtime
 from lamplighter.config import Settings
 from lamplighter.connect import connect
-from lamplighter.coordinator import Firer
+from lamplighter.coordinator import Firer, fire
 from lamplighter.coordinator.fire import BATCH, BEHIND_MS, REST
 from lamplighter.model import ids
 from lamplighter.model.job import NewJob
@@ -100,6 +100,13 @@ async def test_ordinary_jobs_are_claimed_while_very_many_schedules_are_fired(app
     assert max(waits) < LONGEST_WAIT
 
 
+@pytest.fixture
+def one_by_one(monkeypatch):
+    """Let a step fire no more than one batch."""
+    monkeypatch.setattr(fire, "BATCHES", 0)
+
+
+@pytest.mark.usefixtures("one_by_one")
 async def test_who_has_more_to_fire_than_a_batch_leaves_a_part_of_the_time_to_others(app, clock):
     await put(app, BATCH + 1)
     firer = Firer(await app.engine(), Settings())
@@ -121,6 +128,7 @@ def _fire_health(firer: Firer):
     return found
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("newest_first", [0, 1])
 async def test_health_says_that_schedules_are_fired_late_and_what_became_of_them(
     app, clock, newest_first

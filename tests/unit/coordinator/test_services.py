@@ -177,7 +177,7 @@ class _Shrinking(Fleet):
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers = iter(numbers)
-        self._calm_until = None
+        self._calm_until = self.calm_at = None
 
     @property
     def workers(self) -> int:
@@ -186,7 +186,9 @@ class _Shrinking(Fleet):
 
 def _calm(workers: int) -> Fleet:
     fleet = Fleet()
-    fleet.note(Beat(known=True, settings_version=1, workers=workers, calm=True), 5.0)
+    fleet.note(
+        Beat(known=True, settings_version=1, workers=workers, calm=True), 5.0, runtime.boottime()
+    )
     return fleet
 
 
@@ -199,6 +201,26 @@ async def test_of_some_hundred_workers_each_looks_although_nothing_was_overdue(l
     assert await looks(_calm(400), steps=9, chance=0.5) == [0, 4, 8]
 
 
+async def test_a_jump_of_the_stores_clock_is_noticed_after_a_long_calm(engine, clock, told):
+    fleet = _calm(1_000)
+    rescuer = Rescuer(engine, SETTINGS, fleet)
+    await rescuer.step()
+    for _ in range(60):
+        clock.seconds += 5
+        calm = Beat(known=True, settings_version=1, workers=1_000, calm=True)
+        fleet.note(calm, 5.0, runtime.boottime())
+        await rescuer.step()
+    # The store's clock is a minute ahead: leases that were renewed five seconds ago have ended.
+    clock.seconds += 2
+    engine.jobs.expired = [Expired(make_claim(1), 35_000)]
+    fleet.note(Beat(known=True, settings_version=1, workers=1_000), 5.0, runtime.boottime())
+
+    await rescuer.step()
+
+    assert [name for name, _ in told] == [events.CLOCK_JUMPED]
+    assert engine.jobs.settled == []
+
+
 async def test_whoever_notices_something_overdue_looks_at_its_next_step(engine, clock):
     fleet = _calm(1_000)
     rescuer = Rescuer(engine, SETTINGS, fleet)
@@ -208,7 +230,7 @@ async def test_whoever_notices_something_overdue_looks_at_its_next_step(engine, 
     await rescuer.step()
     assert engine.jobs.settled == []
 
-    fleet.note(Beat(known=True, settings_version=1, workers=1_000), 5.0)
+    fleet.note(Beat(known=True, settings_version=1, workers=1_000), 5.0, runtime.boottime())
     await rescuer.step()
 
     assert len(engine.jobs.settled) == 1

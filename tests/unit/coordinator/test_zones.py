@@ -8,6 +8,7 @@ from lamplighter import App
 from lamplighter.config import Settings
 from lamplighter.coordinator import Firer, Zones, fire
 from lamplighter.coordinator.zones import BATCH, INTERVAL
+from lamplighter.model import timetable
 from lamplighter.model.errors import InvalidInput
 from lamplighter.model.schedule import tzdata_version
 from lamplighter.model.schedule import zones as data
@@ -54,7 +55,13 @@ def told():
 
 
 def forget_zones() -> None:
-    for cached in (data._zone, data._timeline, specs.from_text, specs._shared):
+    for cached in (
+        data._zone,
+        data._timeline,
+        specs.from_text,
+        specs._shared,
+        timetable._next_after,
+    ):
         cached.cache_clear()
 
 
@@ -228,13 +235,22 @@ async def test_a_node_with_older_data_leaves_schedules_alone(scene, engine, told
     assert events.SCHEDULES_REPLANNED not in dict(told)
 
 
-async def test_one_node_plans_at_a_time(scene, engine):
+async def test_one_node_of_a_version_plans_at_a_time(scene, engine):
+    await Zones(engine, NEWER).step()
     await scene.put("nightly")
-    await Zones(engine, tzdata_version()).step()
 
     assert await Zones(engine, NEWER).step() == INTERVAL
 
     assert (await scene.get()).zones == tzdata_version()
+
+
+async def test_a_node_with_newer_data_does_not_wait_for_one_with_older(scene, engine):
+    await scene.put("nightly")
+    await Zones(engine, tzdata_version()).step()
+
+    await Zones(engine, NEWER).step()
+
+    assert (await scene.get()).zones == NEWER
 
 
 async def test_a_backfill_is_not_put_off_by_new_rules(scene, app, engine, clock):

@@ -49,7 +49,7 @@ async def test_a_worker_joins_once_there_is_something_to_say(engine, settings):
     assert await membership.step() == WAIT_FOR_HELLO
     assert await engine.inspector.workers() == []
     member.ready = True
-    assert await membership.step() == settings.beat
+    assert await membership.step() == pytest.approx(settings.beat, rel=0.1)
 
     assert [worker.id for worker in await engine.inspector.workers()] == ["a"]
     assert member.serving
@@ -80,7 +80,7 @@ async def test_each_sign_of_life_tells_how_many_workers_there_are(engine, settin
 
 
 @pytest.mark.parametrize(
-    ("workers", "seconds"), [(1, 5.0), (1_000, 5.0), (1_200, 6.0), (50_000, 7.0)]
+    ("workers", "seconds"), [(1, 5.0), (1_000, 5.0), (1_200, 6.0), (50_000, 6.5)]
 )
 async def test_of_very_many_workers_each_gives_fewer_signs_of_life(
     engine, settings, monkeypatch, workers, seconds
@@ -92,7 +92,8 @@ async def test_of_very_many_workers_each_gives_fewer_signs_of_life(
     membership = Membership(engine, replace(settings, beat=5.0), Member("a"))
     await membership.step()
 
-    assert await membership.step() == pytest.approx(seconds)
+    found = [await membership.step() for _ in range(50)]
+    assert seconds * 0.9 <= min(found) < seconds < max(found) <= seconds * 1.1
 
 
 async def test_services_beside_a_worker_are_told_how_many_workers_there_are(engine, settings):
