@@ -20,7 +20,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run test postgres pooled redis check format lint types layers generated supply sbom fix coverage \
-	conformance calendar faults bench bench-peers lock clean
+	conformance calendar year faults bench bench-peers lock clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ conformance: $(VENV)/.dev ## Run the contract every engine must keep
 
 calendar: $(VENV)/.dev ## Hold the calendar against a brute-force oracle: all zones, all transitions (SEED)
 	$(BIN)/python -m tests.calendar --seed $(SEED)
+
+year: $(VENV)/.dev ## Let a year pass for 50,000 tenants in 40 zones, and count every bill (ENGINE; TENANTS for fewer)
+	$(BIN)/python -m tests.year --engine $(ENGINE) $(if $(TENANTS),--tenants $(TENANTS))
 
 faults: $(VENV)/.dev ## Kill workers under load and audit the store (ENGINE, MINUTES, SEED)
 	$(BIN)/python -m tests.faults --engine $(ENGINE) --minutes $(MINUTES) --seed $(SEED)

@@ -29,6 +29,10 @@ from benchmarks.parts import (
     leases,
     memory,
     pinned,
+    schedules_due,
+    schedules_missed,
+    schedules_put,
+    schedules_rest,
     shards,
     slow,
     submit,
@@ -54,6 +58,10 @@ PARTS: Mapping[str, Callable[[Bench], Awaitable[dict[str, object]]]] = {
     "idle": idle.idle,
     "leases": leases.leases,
     "shards": shards.shards,
+    "schedules_put": schedules_put.put,
+    "schedules_rest": schedules_rest.rest,
+    "schedules_due": schedules_due.due,
+    "schedules_missed": schedules_missed.missed,
 }
 LINES: Mapping[str, Callable[[Mapping[str, Any]], list[report.Line]]] = {
     "burst": burst.lines,
@@ -63,6 +71,10 @@ LINES: Mapping[str, Callable[[Mapping[str, Any]], list[report.Line]]] = {
     "idle": idle.lines,
     "leases": leases.lines,
     "shards": shards.lines,
+    "schedules_put": schedules_put.lines,
+    "schedules_rest": schedules_rest.lines,
+    "schedules_due": schedules_due.lines,
+    "schedules_missed": schedules_missed.lines,
 }
 """What is shown of the parts that say so themselves."""
 ONLY: Mapping[str, frozenset[str]] = {
@@ -110,7 +122,7 @@ def main(arguments: list[str]) -> int:
         print(f"\n{remark}")
     if given.profile:
         print(f"\n{report.profile(found)}")
-    if any(results.get(part, {}).get("early") for part in ("delayed", "burst")):
+    if any(results.get(part, {}).get("early") for part in ("delayed", "burst", "schedules_due")):
         print("error: jobs started before they were due", file=sys.stderr)
         return 1
     return 0

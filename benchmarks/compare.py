@@ -44,6 +44,13 @@ NAMES = (
     "flood.alone.seconds",
     "flood.alone.slot_mib",
     "flood.alone.p99_ratio",
+    "schedules_put.put.cpu_us",
+    "schedules_rest.tick_ratio",
+    "schedules_rest.idle_ratio",
+    "schedules_rest.coordinator_mb",
+    "schedules_due.fired_s",
+    "schedules_due.critical_p99_ms",
+    "schedules_missed.p99_ms",
 )
 
 

@@ -47,6 +47,14 @@ class Scale:
     lease_seconds: float = 20.0
     shard_jobs: int = 20_000
     shard_rounds: int = 7
+    schedules_few: int = 1_000
+    schedules_many: int = 1_000_000
+    schedules_ticks: int = 60
+    schedules_seconds: float = 20.0
+    schedules_due: int = 50_000
+    schedules_ahead: float = 30.0
+    schedules_put: int = 100_000
+    schedules_missed: int = 200
 
 
 FULL = Scale(quick=False)
@@ -86,6 +94,13 @@ QUICK = Scale(
     lease_seconds=6.0,
     shard_jobs=5_000,
     shard_rounds=3,
+    schedules_many=50_000,
+    schedules_ticks=10,
+    schedules_seconds=5.0,
+    schedules_due=5_000,
+    schedules_ahead=5.0,
+    schedules_put=10_000,
+    schedules_missed=50,
 )
 
 

@@ -48,7 +48,7 @@ async def _once(bench: Bench, ahead: float) -> dict[str, object] | None:
             if margin < _LEAD:
                 return None
             await asyncio.sleep(margin - _LEAD)
-            urgent = _Urgent(workers, jobs)
+            urgent = Urgent(workers, jobs)
             async with asyncio.TaskGroup() as tasks:
                 coming = tasks.create_task(urgent.keep_coming(tasks))
                 await asyncio.sleep(due_ms / 1000 - time.time())
@@ -62,7 +62,7 @@ async def _once(bench: Bench, ahead: float) -> dict[str, object] | None:
     return found | {"margin_s": rounded(margin), "first_most_ms": most}
 
 
-class _Urgent:
+class Urgent:
     """Jobs that go before all others; their numbers follow on those of the others."""
 
     def __init__(self, workers: Fleet, first: int) -> None:

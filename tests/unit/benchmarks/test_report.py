@@ -40,6 +40,10 @@ RESULTS = {
     "idle": {"core_share": 0.05},
     "leases": {"core_share": 0.05},
     "shards": {"ratios": [1.0, 1.1, 1.2]},
+    "schedules_put": {"put": {"cpu_us": 30.0}},
+    "schedules_rest": {"tick_ratio": 1.1},
+    "schedules_due": {"fired_s": 4.0},
+    "schedules_missed": {"p99_ms": 2.0},
 }
 
 
