@@ -13,6 +13,7 @@ from lamplighter.port.conformance.schedule_builders import (
     NIGHTLY,
     at,
     backfill_of,
+    dead,
     due_ids,
     end,
     fire,
@@ -188,7 +189,7 @@ async def test_a_schedule_may_be_fired_by_who_had_it_although_its_lease_has_ende
     assert said.started == (run_at(at(0.5)).job.id,)
 
 
-async def test_a_schedule_is_due_when_one_of_its_jobs_has_ended(
+async def test_a_schedule_is_due_when_one_of_its_jobs_has_failed(
     engine: Engine, clock: VirtualClock
 ) -> None:
     await put(engine, new_schedule())
@@ -196,7 +197,7 @@ async def test_a_schedule_is_due_when_one_of_its_jobs_has_ended(
     await fire(engine, run_at(at(1)), due_ms=at(500))
     assert await due_ids(engine) == []
 
-    await end(engine)
+    await end(engine, dead)
 
     (found,) = (await look(engine)).schedules
     assert (found.record.id, found.record.due_ms) == (NIGHTLY, at(500))

@@ -96,6 +96,24 @@ async def test_a_success_ends_the_run_of_its_schedule(engine: Engine, clock: Vir
         finished_at_ms=clock.now_ms(),
     )
     assert await known(engine) == told
+    assert await due_ids(engine) == []
+
+
+async def test_a_success_makes_a_schedule_due_for_which_a_run_is_queued(engine: Engine) -> None:
+    await _fired(engine, _run(1, Overlap.QUEUE_ONE), _run(2, Overlap.QUEUE_ONE))
+
+    await end(engine)
+
+    assert await due_ids(engine) == [NIGHTLY]
+
+
+async def test_a_success_makes_a_schedule_due_that_is_backfilled(engine: Engine) -> None:
+    await _fired(engine, _run(1))
+    await fire(engine, backfill=backfill_of(at(-10), at(-5)), due_ms=at(60))
+    assert await due_ids(engine) == []
+
+    await end(engine)
+
     assert await due_ids(engine) == [NIGHTLY]
 
 
@@ -162,7 +180,7 @@ async def test_ends_of_many_schedules_in_one_call_reach_each_of_them(engine: Eng
     found: list[str] = []
     while due := await due_ids(engine):
         found += due
-    assert sorted(found) == sorted(names)
+    assert sorted(found) == sorted(str(one.job.schedule) for one in claims[1::2])
 
 
 @pytest.mark.parametrize("how", [failed, released, partial(snoozed, seconds=60)])

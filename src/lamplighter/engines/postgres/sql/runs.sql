@@ -41,6 +41,7 @@ BEGIN
     ), sums AS MATERIALIZED (
         SELECT ended.schedule,
                bool_or(ended.state = 'succeeded') AS succeeded,
+               bool_and(ended.state = 'succeeded') AS all_succeeded,
                count(*) FILTER (WHERE ended.state = 'dead' AND ended.n > coalesce(ended.good, 0))
                    AS dead,
                sum(is_good(ended.state) - is_good(ended.before)) AS good,
@@ -52,7 +53,12 @@ BEGIN
     SET failures = CASE WHEN sums.succeeded THEN 0 ELSE schedule.failures END + sums.dead,
         good = schedule.good + sums.good,
         rest = schedule.rest + sums.rest,
-        wake = least(schedule.wake, now_)
+        wake = CASE
+            -- Nothing follows from these; and what no index has is written in its place.
+            WHEN sums.all_succeeded AND schedule.backfill IS NULL AND NOT EXISTS (
+                SELECT FROM run WHERE run.schedule = schedule.id AND run.state = 'queued'
+            ) THEN schedule.wake
+            ELSE least(schedule.wake, now_) END
     FROM sums
     WHERE schedule.id = sums.schedule;
 END

@@ -59,7 +59,8 @@ SELECT state, finished FROM job WHERE id = :id;
 UPDATE run SET state = :state, finished = :now WHERE job_id = :job_id;
 
 -- name: wake
--- A job has ended: its schedule is looked at at once. Index: run_job, then the row itself.
+-- A job has ended: its schedule is looked at at once, unless that changes nothing. Indexes: run_job,
+-- then the row itself, run_queued.
 -- in: state, now, job_id
 UPDATE schedule
 SET failures = CASE :state
@@ -67,7 +68,13 @@ SET failures = CASE :state
         WHEN 'dead' THEN failures + 1
         ELSE failures
     END,
-    wake = min(coalesce(wake, :now), :now)
+    wake = CASE
+        WHEN :state = 'succeeded' AND backfill IS NULL AND NOT EXISTS (
+            SELECT 1 FROM run INDEXED BY run_queued
+            WHERE run.schedule = schedule.number AND run.state = 'queued'
+        ) THEN wake
+        ELSE min(coalesce(wake, :now), :now)
+    END
 WHERE number IN (SELECT run.schedule FROM run WHERE run.job_id = :job_id);
 
 -- name: again

@@ -14,7 +14,8 @@ local function find_run(P, key, due)
 end
 
 -- A job with this value has come to a state: an end, or W when it begins again. Its run follows,
--- and after an end its schedule is due at once. Nothing happens where no run names the job.
+-- and after an end its schedule is due at once, unless nothing follows from it. Nothing happens where
+-- no run names the job.
 local function tell_schedule(P, id, value, state, now)
   local tenant, args, extras, size = struct.unpack('<I2I4I4I2', value, 95)
   local at = 123 + tenant + args + extras
@@ -32,7 +33,8 @@ local function tell_schedule(P, id, value, state, now)
   redis.call('ZREM', P .. 'runs:' .. class .. ':' .. key, run)
   redis.call('ZADD', P .. 'runs:' .. following .. ':' .. key, due, string.sub(run, 1, 16)
     .. struct.pack('<I8c1', begins and 0 or now, begins and 'R' or state) .. string.sub(run, 26, 53))
-  local failures, backfilling, flags = struct.unpack('<I4I4B', redis.call('GETRANGE', record, 0, 8))
+  local known = redis.call('GETRANGE', record, 0, 142)
+  local failures, backfilling, flags = struct.unpack('<I4I4B', known)
   local unfinished = class == 'started' or class == 'queued'
   if string.sub(run, 26, 26) == 'B' and unfinished ~= begins then
     backfilling = backfilling + (begins and 1 or -1)
@@ -41,7 +43,12 @@ local function tell_schedule(P, id, value, state, now)
     failures = state == 'D' and failures + 1 or 0
   end
   redis.call('SETRANGE', record, 0, struct.pack('<I4I4', failures, backfilling))
-  if not begins and flags % 8 < 4 then  -- it is not held
+  if begins or flags % 8 >= 4 then  -- it is held
+    return
+  end
+  local backfill = struct.unpack('<I2', known, 142)
+  if state ~= 'S' or backfill > 0
+    or flags >= 8 and redis.call('EXISTS', P .. 'runs:queued:' .. key) == 1 then
     redis.call('ZADD', P .. 'schedules', 'LT', now, name)
   end
 end
