@@ -223,7 +223,7 @@ class Child:
             claimer.start()
         await self._drain_at
         self._executor.close()
-        await _within(_all(claimer.stop() for claimer in self._claimers), self._left())
+        await _within(_all(claimer.stop() for claimer in self._claimers), max(self._left(), UNWIND))
         await self._finish()
         self._ending = True
         beat.cancel()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from lamplighter import runtime
 from lamplighter.config import Settings
+from lamplighter.model.errors import StoreError
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.outcome import Outcome, Released
 from lamplighter.model.stride import QueueStride
@@ -25,6 +27,8 @@ from lamplighter.worker.run import BATCH, Run
 
 PREFETCH = 0.05
 """Beyond its free slots a child takes at most what it finished in this many seconds."""
+WITHDRAW = 2.0
+"""Time that the store gets at the end to take back a claim that was sent ahead."""
 
 
 class Claimer(Service):
@@ -78,6 +82,10 @@ class Claimer(Service):
 
     async def step(self) -> float:
         """Claim once, hand it on, and sleep as long as nothing can be due."""
+        begun = self._request or self._sent
+        if begun is not None and (self._request is None or not self._is_kept()):
+            # The next has another nonce, or there is none: nobody would keep its leases.
+            await self._withdraw(begun)
         request = self._request or self._next_request()
         if request is None:
             await self._freed()
@@ -96,7 +104,8 @@ class Claimer(Service):
         """Make a claim, and hand on what it gives."""
         answer = await self._engine.jobs.claim(request)
         sent_at, self._request = answer.sent_at or self._sent_at, None
-        if answer.claims or answer.sent_at is not None or request.limit == 0:
+        was_sent = self._sent is not None and self._sent.nonce == request.nonce
+        if was_sent and (answer.claims or answer.sent_at is not None or request.limit == 0):
             self._sent = None  # it takes nothing more
         if answer.claims:
             self._take(request, answer, sent_at)
@@ -115,13 +124,20 @@ class Claimer(Service):
             waiter.set_result(None)
 
     async def stop(self) -> None:
-        """Claim nothing any more."""
+        """Claim nothing any more, and leave no claim at the store; what it took is handed back."""
         self._stopped.set()
         if self._waiting is not None:
             self._waiting.cancel()
         if self._room_free is not None and not self._room_free.done():
             self._room_free.set_result(None)
-        await super().stop()
+        try:
+            await super().stop()
+        finally:
+            # Also if there was no time to wait: until we are gone it could take a job.
+            if self._sent is not None:
+                with contextlib.suppress(StoreError, TimeoutError):
+                    async with asyncio.timeout(WITHDRAW):
+                        await self._withdraw(self._sent)
 
     # ── ask ──────────────────────────────────────────────────────────────────────────────────
 
@@ -187,6 +203,9 @@ class Claimer(Service):
         if runtime.boottime() - sent_at > self._settings.lease / 2:
             # The store took its time: what it gave us may be somebody else's any moment.
             refused, runs = runs, []
+        elif self._stopped.is_set() or not self._is_kept():
+            # Asked for before that: nobody here would run it, or keep its lease.
+            refused, runs = runs, []
         elif (types := self._types()) != request.types:
             # Asked for before we were told to leave some of them to others.
             refused = [run for run in runs if run.claim.job.type not in types]
@@ -211,6 +230,8 @@ class Claimer(Service):
         ahead = self._ahead(request, answer, timeout)
         if self._sent is not None and self._sent != ahead:
             await self._withdraw(self._sent)
+            if self._stopped.is_set():
+                return  # `stop` found no wait to end
         self._sent = ahead
         # In this very task: another one would only stand between a job and its worker.
         self._waiting = task = asyncio.current_task()
@@ -222,7 +243,7 @@ class Claimer(Service):
             task.uncancel()  # it was `stop`
         finally:
             self._waiting = None
-        if ahead is not None and (self._stopped.is_set() or self._types() != types):
+        if ahead is not None and not self._stopped.is_set() and self._types() != types:
             await self._withdraw(ahead)
 
     async def _withdraw(self, ahead: ClaimRequest) -> None:
@@ -241,6 +262,9 @@ class Claimer(Service):
             return None
         if answer.claims or request.limit == 0 or request.types != self._types():
             return self._next_request()
+        self._sample()
+        if self._room() <= 0 or self._stopped.is_set() or not self._is_kept():
+            return None
         self._sent_at = runtime.boottime()
         self._request = request
         return request

@@ -9,8 +9,11 @@ import redis
 
 from lamplighter import runtime
 from lamplighter.engines.redis.engine import RedisEngine
+from lamplighter.model.outcome import Released
 from lamplighter.port.conformance.builders import new_job, request
 from lamplighter.port.store import queue_topic
+from lamplighter.worker.link import Claimed
+from tests.unit.worker.test_claimer import Bench
 
 TOPICS = [queue_topic("default")]
 LONG = 20.0
@@ -196,3 +199,114 @@ async def test_its_time_at_the_server_is_a_part_of_the_lease(engines, parked, un
     assert [claim.job.id for claim in answer.claims] == [job.id]
     assert answer.sent_at is not None
     assert runtime.boottime() - answer.sent_at < 0.5
+
+
+# ── of a worker ──────────────────────────────────────────────────────────────────────────────
+
+
+class Slow:
+    """The jobs of a store whose answers to claims can be held up, once they are there."""
+
+    def __init__(self, jobs) -> None:
+        self._jobs = jobs
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.held = asyncio.Event()
+
+    async def claim(self, asked):
+        answer = await self._jobs.claim(asked)
+        if not self.gate.is_set():
+            self.held.set()
+            await self.gate.wait()
+        return answer
+
+
+@pytest.fixture
+async def bench(engines, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    """A claimer; its waits are short."""
+    worker, _ = engines
+    monkeypatch.setattr(worker, "jobs", Slow(worker.jobs))
+    bench = Bench(engine=worker, lease=30.0, poll=0.5)
+    yield bench
+    bench.jobs.gate.set()
+    await bench.claimer.stop()
+
+
+async def held(bench: Bench) -> None:
+    """Let the claim that follows a wait go on until it is let through."""
+    bench.jobs.gate.clear()
+    async with asyncio.timeout(LONG):
+        await bench.jobs.held.wait()
+
+
+async def submit(client: RedisEngine) -> str:
+    job = new_job()
+    await client.jobs.submit([job])
+    await client.wakeup.notify(TOPICS[0], jobs={"work": 1})
+    return job.id
+
+
+async def test_a_worker_that_stops_during_a_claim_leaves_none_behind(
+    engines, bench, admin: redis.Redis, parked
+):
+    _, client = engines
+    bench.claimer.start()
+    blocked = await parked()
+    await held(bench)
+    stop = asyncio.create_task(bench.claimer.stop())
+    await asyncio.sleep(0)
+    bench.jobs.gate.set()
+    await stop
+    job = await submit(client)
+    admin.client_unblock(int(blocked))  # what is behind that call would be made now
+    answer = await client.jobs.claim(request(limit=5))
+    assert [claim.job.id for claim in answer.claims] == [job]
+
+
+async def test_a_worker_that_stops_hands_back_what_its_claim_has_taken(
+    engines, bench, admin: redis.Redis, parked
+):
+    _, client = engines
+    bench.claimer.start()
+    blocked = await parked()
+    await held(bench)
+    job = await submit(client)
+    admin.client_unblock(int(blocked))
+    async with asyncio.timeout(LONG):
+        while (await client.inspector.job(job)).state != "running":  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+    stop = asyncio.create_task(bench.claimer.stop())
+    await asyncio.sleep(0)
+    bench.jobs.gate.set()
+    await stop
+    assert bench.ended == [(0, Released())]
+
+
+async def test_a_worker_whose_leases_nobody_keeps_leaves_no_claim(engines, bench, parked, until):
+    _, client = engines
+    bench.claimer.start()
+    await parked()
+    bench.kept = False
+    await until(lambda: bench.claimer._room_free is not None)
+    job = await submit(client)
+    answer = await client.jobs.claim(request(limit=5))
+    assert [claim.job.id for claim in answer.claims] == [job]
+    assert bench.link.said == []
+
+    bench.kept = True
+    bench.claimer.room_changed()
+    job = await submit(client)
+    await until(lambda: bench.link.of(Claimed))
+    assert [taken[0] for taken in bench.link.of(Claimed)[0].jobs] == [job]
+
+
+async def test_what_is_taken_while_nobody_keeps_leases_is_handed_back(
+    engines, bench, parked, until
+):
+    _, client = engines
+    bench.claimer.start()
+    await parked()
+    bench.kept = False
+    await submit(client)
+    await until(lambda: bench.claimer._room_free is not None)
+    assert bench.ended == [(0, Released())]

@@ -22,8 +22,10 @@ async def work():
 
 
 class Bench:
-    def __init__(self, slots: int = 3, queues: QueueStride | None = None, **settings) -> None:
-        self.engine = make_engine()
+    def __init__(
+        self, slots: int = 3, queues: QueueStride | None = None, engine=None, **settings
+    ) -> None:
+        self.engine = engine or make_engine()
         self.jobs = self.engine.jobs
         self.link = FakeLink()
         self.ended: list = []
@@ -213,10 +215,167 @@ async def test_nothing_is_sent_ahead_that_could_be_old_when_it_is_made(ahead):
 
 
 async def test_a_claim_sent_ahead_is_withdrawn_when_it_stops(bench, ahead):
-    bench.engine.wakeup.meanwhile = bench.claimer._stopped.set
-    await bench.claimer.step()
+    waits = asyncio.Event()
+    bench.engine.wakeup.meanwhile = waits.set
+    bench.claimer.start()
+    await waits.wait()
+    await bench.claimer.stop()
     assert [request.limit for request in bench.jobs.requests] == [3, 0]
     assert bench.jobs.requests[1].nonce == ahead[0].nonce
+    await bench.claimer.stop()
+    assert len(bench.jobs.requests) == 2, "once"
+
+
+async def test_a_claim_sent_ahead_is_withdrawn_when_it_stops_during_another(bench, ahead):
+    await bench.claimer.step()
+    bench.jobs.gate = asyncio.Event()
+    bench.claimer.start()
+    await until(lambda: len(bench.jobs.requests) == 2)
+    stop = asyncio.ensure_future(bench.claimer.stop())
+    await asyncio.sleep(0)
+    bench.jobs.gate.set()
+    await stop
+    assert [request.limit for request in bench.jobs.requests] == [3, 3, 0]
+    assert {request.nonce for request in bench.jobs.requests} == {ahead[0].nonce}
+
+
+async def test_a_claim_sent_ahead_is_withdrawn_when_there_is_no_time_to_stop(bench, ahead):
+    await bench.claimer.step()
+    bench.jobs.gate = asyncio.Event()
+    bench.claimer.start()
+    await until(lambda: len(bench.jobs.requests) == 2)
+    stop = asyncio.ensure_future(bench.claimer.stop())
+    await asyncio.sleep(0)
+    stop.cancel()
+    await until(lambda: len(bench.jobs.requests) == 3)
+    bench.jobs.gate.set()
+    await asyncio.wait({stop})
+    assert bench.jobs.requests[2].limit == 0
+    assert bench.jobs.requests[2].nonce == ahead[0].nonce
+
+
+async def test_nothing_is_waited_for_when_it_stops_while_it_withdraws(bench, ahead):
+    await bench.claimer.step()
+    bench.jobs.idle_ms = 9_000
+    gate = asyncio.Event()
+
+    async def claim(request):
+        if request.limit == 0:
+            bench.jobs.gate = gate
+        return await taken(request)
+
+    taken, bench.jobs.claim = bench.jobs.claim, claim
+    bench.claimer.start()
+    await until(lambda: len(bench.jobs.requests) == 3)
+    stop = asyncio.ensure_future(bench.claimer.stop())
+    await asyncio.sleep(0)
+    gate.set()
+    await stop
+    assert len(bench.engine.wakeup.waits) == 1
+
+
+async def test_a_store_that_is_away_does_not_hold_up_the_stop(bench, ahead, monkeypatch):
+    await bench.claimer.step()
+    bench.jobs.failures = [StoreUnreachable("away", hint="")]
+    await bench.claimer.stop()
+    assert bench.jobs.requests[-1].limit == 0
+
+    monkeypatch.setattr("lamplighter.worker.claimer.WITHDRAW", 0.01)
+    bench.jobs.gate = asyncio.Event()
+    async with asyncio.timeout(1.0):
+        await bench.claimer.stop()
+    assert [request.limit for request in bench.jobs.requests] == [3, 0, 0]
+    bench.jobs.gate.set()
+
+
+async def test_an_idle_one_claims_nothing_while_nobody_keeps_leases(bench, ahead):
+    await bench.claimer.step()
+    bench.kept = False
+    step = asyncio.ensure_future(bench.claimer.step())
+    await until(lambda: bench.claimer._room_free is not None)
+    assert not step.done()
+    assert [request.limit for request in bench.jobs.requests] == [3, 0]
+    assert bench.jobs.requests[1].nonce == ahead[0].nonce
+
+    bench.kept = True
+    bench.claimer.room_changed()
+    await step
+    await bench.claimer.step()
+    assert [request.limit for request in bench.jobs.requests] == [3, 0, 3]
+    assert bench.jobs.requests[2].nonce != ahead[0].nonce
+
+
+async def test_a_claim_without_an_answer_is_withdrawn_while_nobody_keeps_leases(bench):
+    bench.jobs.failures = [StoreUnreachable("away", hint=""), StoreUnreachable("away", hint="")]
+    with pytest.raises(StoreUnreachable):
+        await bench.claimer.step()
+    bench.kept = False
+    with pytest.raises(StoreUnreachable):
+        await bench.claimer.step()
+    step = asyncio.ensure_future(bench.claimer.step())
+    await until(lambda: bench.claimer._room_free is not None)
+    step.cancel()
+    assert [request.limit for request in bench.jobs.requests] == [3, 0, 0]
+    assert len({request.nonce for request in bench.jobs.requests}) == 1
+
+
+def forsake(bench: Bench) -> None:
+    bench.kept = False
+
+
+def crowd(bench: Bench) -> None:
+    bench.executor.shared.waiting.extend(object() for _ in range(2))
+
+
+@pytest.mark.parametrize("happens", [forsake, crowd])
+async def test_what_got_nothing_is_sent_ahead_again_only_if_it_may_get_something(
+    bench, ahead, happens
+):
+    await bench.claimer.step()
+    bench.jobs.gate = asyncio.Event()
+    step = asyncio.ensure_future(bench.claimer.step())
+    await until(lambda: len(bench.jobs.requests) == 2)
+    happens(bench)
+    bench.jobs.gate.set()
+    await step
+    assert ahead[1:] == [None]
+    assert [request.limit for request in bench.jobs.requests] == [3, 3, 0]
+    assert {request.nonce for request in bench.jobs.requests} == {ahead[0].nonce}
+
+
+@pytest.mark.parametrize("happens", [forsake, lambda bench: bench.claimer._stopped.set()])
+async def test_what_nobody_would_run_or_keep_is_given_back(bench, happens):
+    bench.jobs.claims = [make_claim(0)]
+    bench.jobs.gate = asyncio.Event()
+    step = asyncio.ensure_future(bench.claimer.step())
+    await until(lambda: bench.jobs.requests)
+    happens(bench)
+    bench.jobs.gate.set()
+    await step
+    assert bench.ended == [(0, Released())]
+    assert not bench.link.of(Started)
+
+
+async def test_a_claim_sent_ahead_is_withdrawn_before_one_of_another_nonce(bench, ahead):
+    await bench.claimer.step()
+    (first,) = ahead
+    bench.jobs.poll_after_ms = 0
+    await bench.claimer.step()
+    bench.jobs.claims = [make_claim(n) for n in range(3)]
+    await bench.claimer.step()
+    asked = [(request.nonce == first.nonce, request.limit) for request in bench.jobs.requests]
+    assert asked == [(True, 3), (True, 3), (True, 0), (False, 3)]
+    assert ahead == [first]
+
+
+async def test_what_another_claim_got_says_nothing_of_the_one_sent_ahead(bench, ahead):
+    await bench.claimer.step()
+    (first,) = ahead
+    bench.jobs.claims = [make_claim(0)]
+    await bench.claimer._claim(bench.claimer._next_request())
+    await bench.claimer.stop()
+    assert bench.jobs.requests[-1].limit == 0
+    assert bench.jobs.requests[-1].nonce == first.nonce
 
 
 async def test_a_claim_sent_ahead_is_withdrawn_when_other_types_are_to_be_run(bench, ahead):
