@@ -63,14 +63,22 @@ def apply(
 ) -> None:
     """Create and change schedules as FILE says; others stay unless --delete-others names them.
 
+    FILE is schedules.toml in this folder if none is named.
+
     A table for each, as in: [nightly-report] type = "report", cron = "30 2 * * *",
     timezone = "Europe/Berlin". Everything is checked before anything is written.
     """
+    if delete_others == "":
+        raise InvalidOption(
+            "the prefix of --delete-others is empty: all that is not in the file would be deleted",
+            hint="name the prefix of those that the file is for, or leave the option out",
+            value=delete_others,
+        )
     declared = read(file)
     who = store.operator(by)
     settings = config.load(url=url)
     if diff or not force:
-        store.refuse_to_create(settings.url)
+        store.must_exist(settings)
 
     async def work() -> list[Step]:
         async with App(settings=settings) as app:

@@ -79,7 +79,7 @@ def put(
 
     settings = config.load(url=url)
     if not force:
-        store.refuse_to_create(settings.url)
+        store.must_exist(settings)
 
     async def work() -> tuple[Put, Schedule]:
         async with App(settings=settings) as app:

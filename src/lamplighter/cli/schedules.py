@@ -227,7 +227,7 @@ def runs(schedule_id: str, limit: int, url: str | None, *, as_json: bool) -> Non
 def hold(
     ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
 ) -> None:
-    """Keep schedules from being fired. Jobs they have made go on."""
+    """Keep schedules from being fired. Jobs they have made go on; queued runs wait."""
     who = store.operator(by)
     answers = _run(url, lambda schedules: schedules.hold(*ids, by=who, reason=reason))
     _print_answers(answers, "held", "was held before", as_json=as_json)
@@ -352,7 +352,7 @@ def backfill(
 
 def _run(url: str | None, work: Callable[[Schedules], Awaitable[T]]) -> T:
     settings = config.load(url=url)
-    store.refuse_to_create(settings.url)
+    store.must_exist(settings)
 
     async def main() -> T:
         async with App(settings=settings) as app:

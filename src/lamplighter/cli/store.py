@@ -15,6 +15,7 @@ import click
 
 from lamplighter import config
 from lamplighter.client import unknown
+from lamplighter.config import Settings
 from lamplighter.connect import connect
 from lamplighter.model.errors import StoreUnreachable
 from lamplighter.model.job import JobRecord
@@ -79,6 +80,16 @@ async def opened(url: str | None, *, create: bool = False) -> AsyncGenerator[Eng
         yield engine
     finally:
         await engine.close()
+
+
+def must_exist(settings: Settings) -> None:
+    """Raise if there is no such store: for commands that go on with an app, which makes one."""
+
+    async def look() -> None:
+        async with opened(settings.url):
+            pass
+
+    run(look())
 
 
 def refuse_to_create(url: str) -> None:

@@ -74,7 +74,7 @@ def submit(
     reading.arguments(texts, {})  # what cannot be read is told before the store is asked
     app = _app(spec, url)
     if spec is None and not force:
-        store.refuse_to_create(app.settings.url)
+        store.must_exist(app.settings)
     handle = store.run(_submit(app, type, texts, options, force=force))
     _print(handle, type, options["delay"], options["run_at"], as_json=as_json)
 

@@ -530,6 +530,14 @@ def test_others_are_deleted_only_by_their_prefix(file, put, answer, stored):
     assert stored("other") is not None
 
 
+def test_an_empty_prefix_deletes_nothing(file, put, lamplighter, stored):
+    put("other")
+    refused = lamplighter("schedules", "apply", "--delete-others", "")
+    assert refused.exit_code != 0
+    assert "--delete-others is empty" in refused.stderr
+    assert stored("other") is not None
+
+
 GOOD = '[good]\ntype = "charge"\narguments = {order="1"}\nevery = 60\n'
 WRONG = {
     "two calendars": ('every = 60\ncron = "* * * * *"', ["has cron, every", "exactly one"]),
