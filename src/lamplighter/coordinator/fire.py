@@ -22,7 +22,7 @@ from lamplighter.service import Service
 
 BATCH = 100
 """Planned between two looks at the event loop, which others need too."""
-LANES, BATCHES = 2, 5
+LANES, BATCHES = 6, 3
 """Fired at the same time, and one after the other, before others have the rest of the time."""
 LEASE_MS = 10_000
 LONGEST_PAUSE = 1.0
@@ -33,7 +33,7 @@ LONGEST_OF_MANY = 7.0
 """Longer would leave what a dead node had in hand too late, where few nodes fire."""
 PER_WORKER, SPREAD = 0.01, 0.0005
 """Seconds by which each worker that there is puts off a look, and one that is for what is due."""
-REST = 0.25
+REST = 0.1
 """Part of the time that is left to others while there is more than can be fired at once."""
 
 
@@ -127,6 +127,7 @@ class Firer(Service):
             written = await write(self._engine, batch.firings, service=self.name)
             self.counts.unreadable += len(batch.firings) - len(written)
             self._count(written)
+            batch.note_more(written)
             await self._tell(batch, written)
         return batch
 
@@ -136,13 +137,13 @@ class Firer(Service):
             lease_ms=LEASE_MS,
             newest_first=self._newest_first and self.counts.behind,
         )
-        batch = _Batch(len(due.schedules), due.poll_after_ms)
+        batch = _Batch(len(due.schedules), due.poll_after_ms, due.now_ms)
         for one in due.schedules:
             try:
                 spec = specs.from_text(one.record.spec, one.record.id)
                 batch.firings.append(plan(one, spec, due.now_ms, self._zones))
                 batch.templates[one.record.id] = spec.template
-                batch.note_lag(one.record.due_ms, due.now_ms)
+                batch.note_lag(one.record.due_ms)
             except Exception as error:  # noqa: BLE001 - one schedule must not stop the others
                 self.counts.unreadable += 1
                 complain(self.name, one.record.id, error)
@@ -203,11 +204,18 @@ class _Batch:
 
     found: int
     poll_after_ms: int | None
+    now_ms: int
     firings: list[Firing] = field(default_factory=list[Firing])
     templates: dict[str, Template] = field(default_factory=dict[str, Template])
     lag_ms: int = 0
     """For how long the oldest has been due. What nobody can read is not ours to catch up."""
 
-    def note_lag(self, due_ms: int | None, now_ms: int) -> None:
+    def note_lag(self, due_ms: int | None) -> None:
         if due_ms is not None:
-            self.lag_ms = max(self.lag_ms, now_ms - due_ms)
+            self.lag_ms = max(self.lag_ms, self.now_ms - due_ms)
+
+    def note_more(self, written: Sequence[tuple[Firing, Fired]]) -> None:
+        """Come back at once for plans that left something to do now."""
+        dues = [one.due_ms for one, said in written if said.answer is FireAnswer.DONE]
+        if any(due_ms is not None and due_ms <= self.now_ms for due_ms in dues):
+            self.poll_after_ms = 0

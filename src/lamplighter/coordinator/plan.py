@@ -148,13 +148,13 @@ def _backfilled(
     left = replace(
         backfill,
         cursor_ms=(chosen[-1] if chosen else backfill.cursor_ms) if more else backfill.to_ms,
-        made=backfill.made + len(chosen),
     )
     complete = not more and not chosen and unfinished == 0
     due_ms = planned.due_ms
     if not complete:
-        # Not only when one of its jobs ends: what had its run before needs no job.
-        due_ms = min(now_ms + BACKFILL_LOOK_MS, END_MS if due_ms is None else due_ms)
+        # What had its run before gets no job whose end could wake us: there may be room at once.
+        look_ms = now_ms if chosen else now_ms + BACKFILL_LOOK_MS
+        due_ms = min(look_ms, END_MS if due_ms is None else due_ms)
     merged = sorted((*planned.runs, *runs), key=_due)
     return replace(planned, runs=tuple(merged), backfill=None if complete else left, due_ms=due_ms)
 

@@ -41,6 +41,9 @@ class NewSchedule:
     due_ms: int | None
     """When it is to be looked at first: the next occurrence, as far as the caller can tell. None:
     there is none. Too early does no harm."""
+    first_ms: int | None = None
+    """The occurrence that this is for, without its jitter. If it is past when it arrives, a new
+    schedule has missed it, and does not begin behind it. None: it is not known."""
     zones: str = ""
     """Version of the time zone data that ``due_ms`` was computed with."""
 
@@ -145,7 +148,8 @@ class Firing:
     """In the order of their due times."""
     skips: tuple[Skip, ...] = ()
     backfill: Backfill | None = None
-    """Where its backfill stands from now on; None: there is none, or it is complete."""
+    """Where its backfill stands from now on; None: there is none, or it is complete. The jobs that
+    this plan makes are not yet among those ``made``: the store adds them."""
     hold: str | None = None
     """A reason to hold the schedule from now on, or None."""
     keep: tuple[int, int] = (100, 100)
@@ -310,19 +314,20 @@ class ScheduleStore(Protocol):
 
     When a job of a schedule ends, by settle, cancel or purge, then in the same write its run gets
     that end as its state and the time; the schedule's failures are 0 after `succeeded` and one
-    more after `dead`; and the schedule is due at once, unless it is held. Nothing of that happens
-    to a schedule that is gone, or to a job of it that no run names. A job that is replayed makes
-    its run `started` again.
+    more after `dead`; and the schedule is due at once, unless it is held, or the job succeeded and
+    neither a queued run nor a backfill waits for that. Nothing of that happens to a schedule that
+    is gone, or to a job of it that no run names. A job that is replayed makes its run `started`
+    again.
     """
 
     async def put_schedules(self, schedules: Sequence[NewSchedule], *, by: str) -> list[Put]:
         """Create or change schedules, all in one write (one per shard), answering in order.
 
-        New: the cursor is the store's now, the version 1. Known with another spec, tenant or
-        type: version + 1, and ``due_ms`` as given or now if that is later than the one it had;
-        cursor, counts, runs, hold, backfill and the last job stay, so that no occurrence is fired
-        twice and none between is lost. Known and equal: `already`. Two of one id in a call
-        follow each other.
+        New: the version is 1, and the cursor the store's now, or just before ``first_ms`` if that
+        is earlier. Known with another spec, tenant or type: version + 1, and ``due_ms`` as given
+        or now if that is later than the one it had; cursor, counts, runs, hold, backfill and the
+        last job stay, so that no occurrence is fired twice and none between is lost. Known and
+        equal: `already`. Two of one id in a call follow each other.
         """
         ...
 
@@ -331,8 +336,8 @@ class ScheduleStore(Protocol):
     ) -> DueSchedules:
         """Hand out schedules that are due, those first that have been due longest.
 
-        A schedule is due when its ``due_ms`` has come, one of its jobs has ended since, or its
-        backfill has room. Held ones are not due. What is handed out is not handed out again for
+        A schedule is due when its ``due_ms`` has come, one of its jobs has ended since, or a
+        backfill was begun. Held ones are not due. What is handed out is not handed out again for
         ``lease_ms`` or until `fire`, whichever is first; whoever comes later may plan it too.
         ``newest_first`` turns the order round. Work is O(limit), however many are at rest.
         """
@@ -358,8 +363,9 @@ class ScheduleStore(Protocol):
         `allow` and backfills: created in any case. An occurrence that has a run already gets no
         second one, but a backfill's takes the place of a skipped one; skips that an earlier run
         or skip covers are not noted again. A job whose id exists is not created again. `fired`
-        counts runs of kind `due` that got a job, `skipped` what was skipped (skips of unknown
-        count as 1). Runs that have ended beyond ``keep`` are removed, the earliest due first,
+        counts runs of kind `due` that got a job, the backfill's ``made`` grows by the jobs created
+        for runs of kind `backfill`, `skipped` counts what was skipped (skips of unknown count as
+        1). Runs that have ended beyond ``keep`` are removed, the earliest due first,
         some with each plan.
         """
         ...
@@ -367,8 +373,10 @@ class ScheduleStore(Protocol):
     async def trigger(self, schedule_id: str, run: Run, *, by: str, reason: str) -> Triggered:
         """Make a run now, judged as `fire` judges one of kind `trigger`; cursor and due time stay.
 
-        ``run.due_ms`` is replaced by the store's now, or the next millisecond that has no run. A
-        held schedule is triggered too. Repeated with the same job id: the same answer.
+        ``run.due_ms`` is replaced by the store's now, or the next millisecond that has no run, is
+        no whole second and not the schedule's due time: it never takes the place of an occurrence,
+        and calendars name whole seconds, but for one that names a single instant. A held schedule
+        is triggered too. Repeated with the same job id: the same answer.
         """
         ...
 
@@ -386,7 +394,7 @@ class ScheduleStore(Protocol):
     ) -> list[ScheduleChanged]:
         """Keep schedules from being fired, version + 1; held: `already`, and the first mark stays.
 
-        Jobs they have made go on.
+        Jobs they have made go on; a queued run waits until they are unheld, or triggered.
         """
         ...
 

@@ -93,20 +93,26 @@ def new_schedule(
         template=_template(call),
         policy=_policy(given),
     )
-    return NewSchedule(
+    new = NewSchedule(
         id=schedule_id,
         spec=specs.to_text(spec),
         tenant=spec.template.tenant,
         type=spec.template.type,
-        due_ms=Timetable(schedule_id, spec).due_after(runtime.now_ms()),
+        due_ms=None,
         zones=calendars.tzdata_version(),
     )
+    return _next_of(new, Timetable(schedule_id, spec))
 
 
 def looked_at_next(new: NewSchedule) -> NewSchedule:
     """Give a schedule that was made earlier with the next occurrence from now on."""
-    times = Timetable(new.id, specs.from_text(new.spec, new.id))
-    return replace(new, due_ms=times.due_after(runtime.now_ms()))
+    return _next_of(new, Timetable(new.id, specs.from_text(new.spec, new.id)))
+
+
+def _next_of(new: NewSchedule, times: Timetable) -> NewSchedule:
+    first_ms = times.next_after(runtime.now_ms())
+    due_ms = None if first_ms is None else first_ms + times.offset_ms
+    return replace(new, due_ms=due_ms, first_ms=first_ms)
 
 
 def past(start: object, end: object, limit: object) -> Backfill:

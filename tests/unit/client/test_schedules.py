@@ -240,6 +240,44 @@ async def test_a_calendar_that_is_over_is_put_and_never_fires(schedules, call):
     assert found.preview() == []
 
 
+@pytest.mark.parametrize("jitter", [0, 600])
+async def test_what_arrives_at_the_store_after_its_instant_was_missed_and_is_made_up_for(
+    schedules, call, clock, fire, jitter
+):
+    once = Once(START + timedelta(seconds=2))
+    made = [
+        schedules.make("caught", once, call, jitter=jitter),
+        schedules.make("dropped", once, call, jitter=jitter, window=1),
+    ]
+    clock.advance(seconds=700)  # the store was away, or its clock is ahead of ours
+
+    answers = await schedules.put_many(made)
+    await fire()
+
+    assert {put.answer for put in answers} == {PutAnswer.CREATED}
+    (caught,), (dropped,) = await schedules.runs("caught"), await schedules.runs("dropped")
+    assert (caught.state, caught.kind) == (RunState.STARTED, RunKind.DUE)
+    assert (dropped.state, dropped.reason) == (RunState.SKIPPED, "late")
+    assert caught.due_ms == dropped.due_ms == once.at.timestamp() * 1000
+
+
+async def test_a_trigger_in_the_instant_of_an_occurrence_does_not_take_its_place(
+    schedules, call, clock, fire
+):
+    await schedules.put("tick", EVERY_MINUTE, call, overlap="allow")
+    clock.advance(seconds=30)
+
+    await schedules.trigger("tick")
+    await fire()
+
+    runs = await schedules.runs("tick")
+    assert {run.kind: run.state for run in runs} == {
+        RunKind.DUE: RunState.STARTED,
+        RunKind.TRIGGER: RunState.STARTED,
+    }
+    assert min(run.due_ms for run in runs) == minute(1)
+
+
 async def test_runs_tell_what_became_of_each_occurrence(schedules, call, clock, fire, finish):
     await schedules.put("tick", EVERY_MINUTE, call)
     assert await schedules.runs("tick") == []
@@ -358,6 +396,29 @@ async def test_a_backfill_runs_what_was_not_run_a_few_at_a_time(
     record = (await schedules.get("hourly")).record
     assert record.backfill is None
     assert record.fired == 0
+
+
+async def test_a_backfill_goes_over_what_has_run_at_once_and_counts_only_the_jobs_it_makes(
+    schedules, call, clock, fire, finish
+):
+    await schedules.put("tick", EVERY_MINUTE, call, overlap="allow")
+    for _ in range(6):
+        clock.advance(seconds=60)
+        await fire()
+    begin, end = START - timedelta(minutes=2), START + timedelta(minutes=6)
+    await finish(Succeeded(b"null"))
+
+    await schedules.backfill("tick", begin, end, limit=2)
+    await fire()
+    assert (await schedules.get("tick")).record.backfill.made == 2
+    await finish(Succeeded(b"null"))
+    for _ in range(6):
+        await fire()
+
+    record = (await schedules.get("tick")).record
+    assert (record.backfill, record.fired) == (None, 6)
+    kinds = [run.kind for run in await schedules.runs("tick")]
+    assert (kinds.count(RunKind.DUE), kinds.count(RunKind.BACKFILL)) == (6, 2)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from lamplighter.coordinator.fire import (
     PER_WORKER,
     Firer,
 )
+from lamplighter.coordinator.plan import MOST_RUNS
 from lamplighter.fleet import Fleet
 from lamplighter.model.job import Claim, ErrorInfo, Status
 from lamplighter.model.lifecycle import settle
@@ -267,6 +268,15 @@ async def test_a_step_fires_several_batches_two_at_a_time(scene, firer, clock, e
     assert await firer.step() == LONGEST_PAUSE
     assert (firer.counts.fired, firer.counts.stale) == (number + 1, 0)
     assert not firer.counts.resting
+
+
+async def test_what_one_plan_cannot_hold_follows_in_the_same_step(scene, firer, clock):
+    await scene.put("tick", catch_up="all", window=86_400, overlap="allow")
+    clock.advance(minutes=MOST_RUNS + 50)
+
+    assert await firer.step() == LONGEST_PAUSE
+
+    assert firer.counts.fired == MOST_RUNS + 50
 
 
 async def test_a_plan_that_cannot_be_written_stops_no_others(scene, engine, told, monkeypatch):

@@ -227,7 +227,7 @@ async def test_jobs_of_a_schedule_find_their_runs_by_index_when_they_end(call: C
     _, plans = await call.watch(lambda: settle(call, ended))
 
     assert len(ended) == MANY
-    assert plans.indexes("run") == {"run_job"}
+    assert plans.indexes("run") == {"run_job", "run_queued"}
     assert plans.indexes("schedule") == {"schedule_pkey"}
     _check(plans, 6 * MANY)
     call.run("DELETE FROM schedule WHERE id LIKE 'due %'")

@@ -163,9 +163,9 @@ async def test_a_plan_made_before_its_schedules_backfill_went_on_does_not_set_it
     await _backfill(engine)
     same = await known(engine)
     first = run_at(at(-8), kind=RunKind.BACKFILL, run_at_ms=at(0))
-    older = plan_of(same, first, backfill=replace(WANTED, cursor_ms=at(-8), made=1))
+    older = plan_of(same, first, backfill=replace(WANTED, cursor_ms=at(-8)))
     second = run_at(at(-7), kind=RunKind.BACKFILL, run_at_ms=at(0))
-    further = replace(WANTED, cursor_ms=at(-7), made=2)
+    further = replace(WANTED, cursor_ms=at(-7))
     await fire(engine, first, second, backfill=further)
     before = await known(engine)
 
@@ -173,7 +173,8 @@ async def test_a_plan_made_before_its_schedules_backfill_went_on_does_not_set_it
 
     assert said == Fired(NIGHTLY, FireAnswer.STALE)
     assert await known(engine) == before
-    assert (before.backfill, before.cursor_ms) == (further, same.cursor_ms)
+    assert before.backfill == replace(further, made=2)
+    assert before.cursor_ms == same.cursor_ms
     assert before.version == same.version + 1
 
 
@@ -248,6 +249,32 @@ async def test_a_run_of_a_backfill_takes_the_place_of_a_skipped_one_of_its_sched
     assert await end(engine) == again[1].job.id
     assert (await runs_of(engine))[1].state is RunState.SUCCEEDED
     assert (await known(engine)).fired == 1
+
+
+async def test_a_backfill_of_a_schedule_counts_the_jobs_that_were_made_and_no_others(
+    engine: Engine,
+) -> None:
+    await put(engine, new_schedule(), new_schedule("other"))
+    await fire(engine, run_at(at(-8)), skips=[skip_of(at(-7), at(-7))])
+    await _backfill(engine)
+    past = [run_at(at(n), kind=RunKind.BACKFILL, run_at_ms=at(0)) for n in (-8, -7, -6, -5)]
+    last = run_at(at(-4), kind=RunKind.BACKFILL, run_at_ms=at(0))
+
+    await fire(engine, *past[:3], run_at(at(1)), backfill=replace(WANTED, cursor_ms=at(-6)))
+
+    found = (await known(engine)).backfill
+    assert found == replace(WANTED, cursor_ms=at(-6), made=2)
+    assert found is not None
+    other = plan_of(await known(engine, "other"), run_at(at(1), schedule="other"))
+    further = replace(found, cursor_ms=at(-4))
+    plan = plan_of(await known(engine), past[3], last, backfill=further)
+    said = await engine.schedules.fire([other, plan])
+    assert {one.answer for one in said} == {FireAnswer.DONE}
+    assert (await known(engine)).backfill == replace(further, made=4)
+    assert (await known(engine, "other")).backfill is None
+    before = await known(engine)
+    await fire(engine, *past, last)
+    assert await known(engine) == replace(before, due_ms=None), "all of them have had their run"
 
 
 async def test_a_run_that_is_due_does_not_take_the_place_of_a_skipped_one_of_its_schedule(

@@ -64,6 +64,40 @@ async def test_a_new_schedule_is_stored_as_it_was_given(
     )
 
 
+async def test_a_new_schedule_begins_before_its_first_occurrence_if_that_is_past_when_it_arrives(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    clock.set(at(3))
+
+    await put(
+        engine,
+        new_schedule("late", due_ms=at(1), first_ms=at(1)),
+        new_schedule("late, and to be shifted", due_ms=at(4), first_ms=at(3)),
+        new_schedule("in time", due_ms=at(4), first_ms=at(4)),
+        new_schedule("unknown", due_ms=at(1)),
+        new_schedule("never", due_ms=None),
+    )
+
+    cursors = [(await known(engine, one)).cursor_ms for one in ("late", "late, and to be shifted")]
+    assert cursors == [at(1) - 1, at(3) - 1]
+    for name in ("in time", "unknown", "never"):
+        assert (await known(engine, name)).cursor_ms == at(3)
+    assert sorted(await due_ids(engine)) == ["late", "unknown"]
+    assert (await fire(engine, run_at(at(1), schedule="late"), schedule="late")).started
+
+
+async def test_a_changed_schedule_keeps_its_cursor_though_its_first_occurrence_is_past(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    clock.set(at(3))
+    await put(engine, new_schedule(due_ms=at(9)))
+    clock.set(at(5))
+
+    await _put(engine, new_schedule(spec="other", due_ms=at(1), first_ms=at(1)))
+
+    assert (await known(engine)).cursor_ms == at(3)
+
+
 async def test_a_schedule_keeps_a_long_spec(engine: Engine) -> None:
     spec = "ä" * 40_000
 

@@ -64,10 +64,19 @@ def new_schedule(
     tenant: str = "default",
     type: str = "work",
     due_ms: int | None = START_MS + MINUTE,
+    first_ms: int | None = None,
     zones: str = "",
 ) -> NewSchedule:
     """Make a schedule, due after a minute."""
-    return NewSchedule(id=id, spec=spec, tenant=tenant, type=type, due_ms=due_ms, zones=zones)
+    return NewSchedule(
+        id=id,
+        spec=spec,
+        tenant=tenant,
+        type=type,
+        due_ms=due_ms,
+        first_ms=first_ms,
+        zones=zones,
+    )
 
 
 def neighbours(engine: Engine, number: int) -> list[str]:

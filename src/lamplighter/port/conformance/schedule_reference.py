@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lamplighter.model.job import TERMINAL, JobState
@@ -89,6 +89,7 @@ class Outcome:
     started: list[str] = field(default_factory=list[str])
     queued: int = 0
     skipped: int = 0
+    backfilled: int = 0
     ended: bool = False
 
 
@@ -125,9 +126,12 @@ class ScheduleReference:
         for run in firing.runs:
             self._judge(firing.id, run.due_ms, run, outcome)
         holds = firing.hold is not None and not known.held
-        known.version += holds or known.backfill != firing.backfill
+        left = firing.backfill
+        if left is not None:
+            left = replace(left, made=left.made + outcome.backfilled)
+        known.version += holds or known.backfill != left
         known.cursor_ms, known.due_ms = firing.next_cursor_ms, firing.due_ms
-        known.held, known.backfill = known.held or holds, firing.backfill
+        known.held, known.backfill = known.held or holds, left
         known.skipped += outcome.skipped
         if outcome.ended:
             self.woken.add(firing.id)
@@ -146,7 +150,7 @@ class ScheduleReference:
         outcome = Outcome()
         self._start_queued(known, outcome)
         due_ms = self.now_ms()
-        while due_ms in known.runs:
+        while due_ms % 1000 == 0 or due_ms == known.due_ms or due_ms in known.runs:
             due_ms += 1
         self._judge(schedule, due_ms, run, outcome)
         known.skipped += outcome.skipped
@@ -180,6 +184,7 @@ class ScheduleReference:
         else:
             if made.state is RunState.QUEUED and run.overlap is Overlap.CANCEL_RUNNING:
                 self._replace(known, outcome)
+            outcome.backfilled += run.kind is RunKind.BACKFILL and run.job.id not in self.jobs
             made.job_id = self._make(schedule, run, held=made.state is RunState.QUEUED)
             known.fired += run.kind is RunKind.DUE
             outcome.queued += made.state is RunState.QUEUED
@@ -265,7 +270,8 @@ class ScheduleReference:
                     known.failures = 0
                 elif state is JobState.DEAD:
                     known.failures += 1
-                self.woken.add(job.schedule)
+                if state is not JobState.SUCCEEDED or known.queued() or known.backfill:
+                    self.woken.add(job.schedule)
 
     def run_of(self, job_id: str) -> ModelRun | None:
         """Give the run that names a job."""

@@ -15,6 +15,7 @@ from lamplighter.port.conformance.schedule_builders import (
     MINUTE,
     NIGHTLY,
     at,
+    dead,
     due_ids,
     end,
     fire,
@@ -43,7 +44,7 @@ DONE, UNKNOWN = ScheduleAnswer.DONE, ScheduleAnswer.UNKNOWN
 
 async def test_a_triggered_schedule_makes_a_run_now(engine: Engine, clock: VirtualClock) -> None:
     await put(engine, new_schedule())
-    clock.advance(seconds=5)
+    clock.advance(seconds=5, ms=1)
     wanted = wanted_run()
 
     said = await engine.schedules.trigger(NIGHTLY, wanted, **BY)
@@ -107,6 +108,38 @@ async def test_a_trigger_takes_the_next_millisecond_in_which_its_schedule_has_no
         (3, RunKind.DUE),
         (4, RunKind.TRIGGER),
     ]
+
+
+async def test_a_trigger_leaves_whole_seconds_to_the_occurrences_of_its_schedule(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    await put(engine, new_schedule())
+    clock.advance(ms=999)
+
+    for _ in range(3):
+        await engine.schedules.trigger(NIGHTLY, wanted_run(), **BY)
+
+    assert [run.due_ms - at(0) for run in await runs_of(engine)] == [999, 1_001, 1_002]
+
+
+@pytest.mark.parametrize("part_ms", [0, 123])
+async def test_an_occurrence_of_a_schedule_runs_beside_a_trigger_in_its_very_millisecond(
+    engine: Engine, clock: VirtualClock, part_ms: int
+) -> None:
+    due = at(1) + part_ms
+    await put(engine, new_schedule(due_ms=due))
+    clock.set(due)
+    wanted = wanted_run()
+    await engine.schedules.trigger(NIGHTLY, wanted, **BY)
+
+    said = await fire(engine, run_at(due))
+
+    assert said.started == (run_at(due).job.id,)
+    assert [(run.due_ms, run.kind, run.job_id) for run in await runs_of(engine)] == [
+        (due, RunKind.DUE, run_at(due).job.id),
+        (due + 1, RunKind.TRIGGER, wanted.job.id),
+    ]
+    assert len(await handed_out(engine, 9)) == 2
 
 
 async def test_a_held_schedule_is_triggered_too(engine: Engine) -> None:
@@ -198,10 +231,10 @@ async def test_the_end_of_a_triggered_job_is_noted_at_its_schedule(
     await engine.schedules.trigger(NIGHTLY, wanted_run(), **BY)
     clock.advance(seconds=3)
 
-    job_id = await end(engine)
+    job_id = await end(engine, dead)
 
     (run,) = await runs_of(engine)
-    assert (run.job_id, run.state) == (job_id, RunState.SUCCEEDED)
+    assert (run.job_id, run.state) == (job_id, RunState.DEAD)
     assert run.finished_at_ms == clock.now_ms()
     assert await due_ids(engine) == [NIGHTLY]
 

@@ -1,6 +1,6 @@
 -- fire: write plans for schedules, each wholly or not at all. Guard: version and cursor.
 -- Lock: jobs that may be unheld or cancelled (the latter after their queues), then the schedules.
--- Index: the keys of schedule, run and job; run_queued, run_backfill, run_good, run_rest.
+-- Index: the keys of schedule, run and job; run_queued, run_good, run_rest.
 -- Functions without settings of their own are called only by those that have them.
 --
 -- in   ids_ … run_counts_   one per plan, no schedule twice. Without versions the runs are wishes, and
@@ -69,6 +69,9 @@ BEGIN
                             lane_of_, tenants_, starts_, sizes_, args_, delays_, instants_,
                             extras_, deliveries_, costs_, held_, mark_, now_);
         fates_ := write_runs(fates_, ids_, run_of_, run_dues_, kinds_, jobs_, fresh_, now_);
+        IF 'backfill' = ANY (kinds_) THEN
+            backfills_ := count_made(backfills_, run_of_, kinds_, fates_);
+        END IF;
     END IF;
     PERFORM cancel_in_the_way(judged_.cancels_, replaced_, fates_, jobs_, cancel_, why_, now_);
     IF found_.starting_ THEN
@@ -352,7 +355,6 @@ BEGIN
         due = CASE WHEN planned_ THEN p.due ELSE schedule.due END,
         wake = CASE WHEN p.again THEN now_
                     WHEN NOT planned_ THEN schedule.wake
-                    WHEN p.backfill IS NOT NULL AND has_room(p.id, p.backfill) THEN now_
                     ELSE wake_at(p.due, now_) END,
         hold = CASE WHEN p.hold IS NULL OR schedule.hold IS NOT NULL THEN schedule.hold
                     ELSE mark_at(p.hold, now_) END,
@@ -373,13 +375,26 @@ BEGIN
 END
 $$;
 
--- has_room: whether more jobs of a backfill may be made. Index: run_backfill.
-CREATE OR REPLACE FUNCTION has_room(id_ text, backfill_ text) RETURNS boolean
+-- count_made: where backfills stand, with the jobs that were made for them now. As text, not as JSON:
+-- what did not change has to stay the same to the letter.
+CREATE OR REPLACE FUNCTION count_made(
+    backfills_ text[], run_of_ integer[], kinds_ text[], fates_ text[]
+) RETURNS text[]
 LANGUAGE plpgsql AS $$
+DECLARE
+    plan_ record;
 BEGIN
-    RETURN (backfill_::jsonb ->> 'limit')::bigint > (
-        SELECT count(*) FROM run
-        WHERE run.schedule = id_ AND run.kind = 'backfill' AND run.state = 'started');
+    FOR plan_ IN
+        SELECT r.of, count(*) AS made
+        FROM unnest(run_of_, kinds_, fates_) AS r(of, kind, fate)
+        WHERE r.kind = 'backfill' AND r.fate = 'started' AND backfills_[r.of] IS NOT NULL
+        GROUP BY r.of
+    LOOP
+        backfills_[plan_.of] := regexp_replace(
+            backfills_[plan_.of], '"made": [0-9]+',
+            '"made": ' || ((backfills_[plan_.of]::jsonb ->> 'made')::bigint + plan_.made));
+    END LOOP;
+    RETURN backfills_;
 END
 $$;
 

@@ -3,7 +3,8 @@
 -- Functions without settings of their own are called only by those that have them.
 -- out  n, answer, version: one row for each, in no order
 CREATE OR REPLACE FUNCTION put_schedules(
-    ids_ text[], specs_ text[], tenants_ text[], types_ text[], dues_ bigint[], zones_ text[]
+    ids_ text[], specs_ text[], tenants_ text[], types_ text[], dues_ bigint[], zones_ text[],
+    firsts_ bigint[]
 ) RETURNS TABLE (n bigint, answer text, version bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -28,10 +29,11 @@ BEGIN
     FOR round_ IN 1..last_ LOOP
         WITH written AS (
             INSERT INTO schedule (id, spec, tenant, type, cursor, due, wake, created, changed, zones)
-            SELECT u.id, u.spec, u.tenant, u.type, now_, u.due, wake_at(u.due, now_), now_, now_,
-                   u.zones
-            FROM unnest(ids_, specs_, tenants_, types_, dues_, zones_, rounds_)
-                 AS u(id, spec, tenant, type, due, zones, nth)
+            -- A first occurrence that is past by now was missed: the cursor stays before it.
+            SELECT u.id, u.spec, u.tenant, u.type, least(now_, u.first - 1), u.due,
+                   wake_at(u.due, now_), now_, now_, u.zones
+            FROM unnest(ids_, specs_, tenants_, types_, dues_, zones_, firsts_, rounds_)
+                 AS u(id, spec, tenant, type, due, zones, first, nth)
             WHERE u.nth = round_
             ORDER BY u.id COLLATE "C"
             ON CONFLICT (id) DO UPDATE

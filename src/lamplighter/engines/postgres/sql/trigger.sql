@@ -32,8 +32,11 @@ BEGIN
         WHERE run.job = jobs_[1] AND run.schedule = id_;
         RETURN;
     END IF;
+    -- Occurrences are at whole seconds, or at the instant the schedule waits for: they keep their place.
     due_ := now_ms();
-    WHILE EXISTS (SELECT FROM run WHERE run.schedule = id_ AND run.due = due_) LOOP
+    WHILE due_ % 1000 = 0
+          OR EXISTS (SELECT FROM schedule WHERE schedule.id = id_ AND schedule.due = due_)
+          OR EXISTS (SELECT FROM run WHERE run.schedule = id_ AND run.due = due_) LOOP
         due_ := due_ + 1;
     END LOOP;
     PERFORM fire(

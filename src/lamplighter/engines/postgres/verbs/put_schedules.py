@@ -8,7 +8,7 @@ from lamplighter.engines.postgres import arrays
 from lamplighter.engines.postgres.call import Call
 from lamplighter.port.schedules import NewSchedule, Put, PutAnswer
 
-_PARAMETERS = ", ".join(["%s"] * 6)
+_PARAMETERS = ", ".join(["%s"] * 7)
 
 
 async def put_schedules(call: Call, schedules: Sequence[NewSchedule]) -> list[Put]:
@@ -22,6 +22,7 @@ async def put_schedules(call: Call, schedules: Sequence[NewSchedule]) -> list[Pu
             arrays.texts([one.type for one in schedules]),
             arrays.numbers([one.due_ms for one in schedules]),
             arrays.texts([one.zones for one in schedules]),
+            arrays.numbers([one.first_ms for one in schedules]),
         ),
     )
     answers = {place: (PutAnswer(answer), version) for place, answer, version in rows}

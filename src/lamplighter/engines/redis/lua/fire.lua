@@ -105,6 +105,15 @@ local function set_look(schedule, due)
   end
 end
 
+-- Where a backfill stands, as text that ends in the number of jobs made for it, with some more.
+local function with_made(backfill, more)
+  if backfill == '' or more == 0 then
+    return backfill
+  end
+  local before, made = string.match(backfill, '^(.* )(%d+)$')
+  return before .. string.format('%.0f', made + more)
+end
+
 local function write_plan(schedule, plan)
   if plan.runs.cancelling and is_too_long(schedule) then
     return 'again'
@@ -117,12 +126,13 @@ local function write_plan(schedule, plan)
   forget_runs(P .. 'runs:succeeded:' .. schedule.key, plan.keep)
   forget_runs(P .. 'runs:ended:' .. schedule.key, plan.keep_others)
   local holds = plan.hold ~= '' and schedule.hold == ''
-  if holds or plan.backfill ~= schedule.backfill then
+  local backfill = with_made(plan.backfill, schedule.made)
+  if holds or backfill ~= schedule.backfill then
     -- These move no cursor, and an older plan must not set them back.
     schedule.version = schedule.version + 1
   end
   schedule.cursor, schedule.due = plan.next_cursor, plan.due
-  schedule.backfill, schedule.zones = plan.backfill, plan.zones
+  schedule.backfill, schedule.zones = backfill, plan.zones
   if holds then
     schedule.hold = mark_at(plan.hold, now)
   end

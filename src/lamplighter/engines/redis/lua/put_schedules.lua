@@ -1,6 +1,7 @@
 -- put_schedules: create or change schedules, all in one write.
 -- KEYS  1 shard
--- ARGV  1 clock  2… per schedule: id, spec, tenant, type, due or '', zones
+-- ARGV  1 clock  2… per schedule: id, spec, tenant, type, due or '', zones,
+--       first occurrence or ''
 -- RETURNS  per schedule created | changed | already, its version
 -- TOUCHES  schedule:<id>, schedules, schedule_ids, specs. Bound: 100 schedules.
 --@include lib/clock.lua
@@ -10,11 +11,13 @@
 local P, now = KEYS[1], now_ms(ARGV[1])
 local NEVER = math.huge
 
-local function create(name, due)
+-- A first occurrence that is past by now was missed: the cursor stays before it.
+local function create(name, due, first)
   redis.call('ZADD', P .. 'schedule_ids', 0, name)
   return {
-    failures = 0, backfilling = 0, version = 1, cursor = now, due = due, created = now, fired = 0,
-    skipped = 0, latest = -1, active = NO_JOB, last_job = NO_JOB, hold = '', backfill = '',
+    failures = 0, backfilling = 0, version = 1, cursor = math.min(now, (first or NEVER) - 1),
+    due = due, created = now, fired = 0, skipped = 0, latest = -1, active = NO_JOB,
+    last_job = NO_JOB, hold = '', backfill = '',
   }
 end
 
@@ -30,12 +33,12 @@ local function change(name, schedule, due)
 end
 
 local answers = {}
-for at = 2, #ARGV, 6 do
+for at = 2, #ARGV, 7 do
   local name, spec, tenant, type_ = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local due, zones = tonumber(ARGV[at + 4]), ARGV[at + 5]
+  local due, zones, first = tonumber(ARGV[at + 4]), ARGV[at + 5], tonumber(ARGV[at + 6])
   local schedule, answer = read_schedule(P, name), 'already'
   if not schedule then
-    schedule, answer = create(name, due), 'created'
+    schedule, answer = create(name, due, first), 'created'
   elseif schedule.tenant ~= tenant or schedule.type ~= type_
     or redis.call('HGET', P .. 'specs', name) ~= spec then
     change(name, schedule, due)

@@ -50,10 +50,11 @@ local function earlier(schedule)
   return nil
 end
 
--- Now, or the next millisecond that has no run; the job is told.
+-- Now, or the next millisecond that no occurrence can have or will have, and no run has; the job is
+-- told. Occurrences are at whole seconds, or at the instant the schedule waits for.
 local function free_instant(schedule)
   local due = now
-  while has_run(schedule, due) do
+  while due % 1000 == 0 or due == schedule.due or has_run(schedule, due) do
     due = due + 1
   end
   local body = ARGV[BEFORE_BODIES + JOB]

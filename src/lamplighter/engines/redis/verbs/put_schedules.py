@@ -40,4 +40,8 @@ def _arguments(one: NewSchedule) -> tuple[Argument, ...]:
         encoded = [name.encode() for name in names]
     except inputs.Unkept as error:
         raise inputs.refusal(error) from error
-    return (*encoded, "" if one.due_ms is None else one.due_ms, texts.clean(one.zones))
+    return (*encoded, _optional(one.due_ms), texts.clean(one.zones), _optional(one.first_ms))
+
+
+def _optional(instant: int | None) -> Argument:
+    return "" if instant is None else instant

@@ -8,9 +8,9 @@ FROM json_each(:ids) AS given
 CROSS JOIN schedule ON schedule.id = given.value;
 
 -- name: insert
--- in: id, spec, tenant, type, due, zones, now
+-- in: id, spec, tenant, type, due, zones, now, cursor
 INSERT INTO schedule (id, spec, tenant, type, due, wake, zones, cursor, created, changed)
-VALUES (:id, :spec, :tenant, :type, :due, :due, :zones, :now, :now, :now)
+VALUES (:id, :spec, :tenant, :type, :due, :due, :zones, :cursor, :now, :now)
 RETURNING number;
 
 -- name: change

@@ -11,9 +11,11 @@ WHERE run.schedule = :schedule AND run.asked = :job_id
 LIMIT 1;
 
 -- name: taken
--- Instants from now on that have a run.
+-- Instants from now on that have a run, and the one that the schedule waits for.
 -- in: schedule, now
-SELECT due FROM run WHERE schedule = :schedule AND due >= :now ORDER BY due;
+SELECT due FROM run WHERE schedule = :schedule AND due >= :now
+UNION ALL
+SELECT due FROM schedule WHERE number = :schedule AND due >= :now;
 
 -- name: write
 -- in: skipped, last_job, active, wake, number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite import records
@@ -83,7 +84,7 @@ def _row(now: int, firing: Firing, standing: Standing) -> Row:
         firing.due_ms,
         wake,
         hold,
-        None if firing.backfill is None else backfill_to_text(firing.backfill),
+        _backfill(firing, standing),
         firing.zones,
         standing.fired,
         standing.skipped,
@@ -92,6 +93,14 @@ def _row(now: int, firing: Firing, standing: Standing) -> Row:
         standing.active,
         standing.number,
     )
+
+
+def _backfill(firing: Firing, standing: Standing) -> str | None:
+    """Write where its backfill stands, with the jobs that were made now."""
+    left = firing.backfill
+    if left is None:
+        return None
+    return backfill_to_text(replace(left, made=left.made + standing.backfilled))
 
 
 def _answer(standing: Standing) -> Fired:

@@ -46,6 +46,8 @@ class Standing:
     started: list[str] = field(default_factory=list[str])
     queued: int = 0
     fired: int = 0
+    backfilled: int = 0
+    """New jobs of a backfill."""
     skipped: int = 0
     last_due: int | None = None
     last_job: str | None = None
@@ -154,6 +156,7 @@ class Judge:
         queued = state is RunState.QUEUED
         if run.job.id not in self._known:
             self._new.append(replace(run.job, held=True) if queued else run.job)
+            standing.backfilled += run.kind is RunKind.BACKFILL
             if not queued:
                 standing.started.append(job_id)
         elif self._over(standing, run.due_ms, job_id):

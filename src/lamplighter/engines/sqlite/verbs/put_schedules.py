@@ -41,7 +41,7 @@ def _put(tx: Transaction, schedule: NewSchedule, known: dict[str, _Known]) -> Pu
     values = (*what, schedule.due_ms, schedule.zones, tx.now)
     found = known.get(schedule.id)
     if found is None:
-        row = tx.one(SQL["insert"], schedule.id, *values)
+        row = tx.one(SQL["insert"], schedule.id, *values, _cursor(tx.now, schedule.first_ms))
         assert row is not None  # noqa: S101 - an INSERT with RETURNING gives a row
         known[schedule.id] = _Known(row[0], 1, what)
         return Put(schedule.id, PutAnswer.CREATED, 1)
@@ -50,3 +50,8 @@ def _put(tx: Transaction, schedule: NewSchedule, known: dict[str, _Known]) -> Pu
     tx.run(SQL["change"], *values, found.number)
     found.version, found.what = found.version + 1, what
     return Put(schedule.id, PutAnswer.CHANGED, found.version)
+
+
+def _cursor(now: int, first_ms: int | None) -> int:
+    """Begin now; or before a first occurrence that is past by now, for then it was missed."""
+    return now if first_ms is None else min(now, first_ms - 1)

@@ -47,10 +47,9 @@ def _as_before(schedule_id: str, earlier: Row) -> Triggered:
 
 
 def _free_instant(tx: Transaction, standing: Standing) -> int:
-    """Give now, or the next millisecond that has no run."""
+    """Give now, or the next millisecond that is no occurrence's: not even one's still to come."""
     instant = tx.now
-    for (due,) in tx.all(SQL["taken"], standing.number, instant):
-        if due != instant:
-            break
+    taken = {due for (due,) in tx.all(SQL["taken"], standing.number, instant)}
+    while instant % 1000 == 0 or instant in taken:
         instant += 1
     return instant

@@ -2,8 +2,8 @@
 -- occurrence, cancelling, schedule and runs.
 --
 -- While a script is at a schedule, that has beside its fields: name, key, and what is answered:
--- `started`, jobs that may run now; how many `queued` and `missed`; whether one of its jobs has
--- `ended`. New jobs are gathered, and stored together by `flush`.
+-- `started`, jobs that may run now; how many `queued` and `missed`, and `made` for a backfill;
+-- whether one of its jobs has `ended`. New jobs are gathered, and stored together by `flush`.
 -- Overlap: S skip, A allow, O queue one, Q queue all, C cancel the running one.
 
 -- At most so many are queued where jobs are cancelled: see `is_too_long`.
@@ -14,6 +14,7 @@ local function begin(name, key, value)
   local schedule = unpack_schedule(value)
   schedule.name, schedule.key = name, key
   schedule.started, schedule.queued, schedule.missed, schedule.ended = {}, 0, 0, false
+  schedule.made = 0
   return schedule
 end
 
@@ -92,6 +93,9 @@ local function note_job(schedule, place, due, kind, state)
     gather(place, state == 'Q')
     if state == 'R' then
       schedule.started[#schedule.started + 1] = id
+    end
+    if kind == 'B' then
+      schedule.made = schedule.made + 1
     end
   end
   add_run(P, class, schedule.key, due, now, finished, state, kind, id)
