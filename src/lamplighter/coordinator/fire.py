@@ -22,8 +22,9 @@ from lamplighter.service import Service
 
 BATCH = 100
 """Planned between two looks at the event loop, which others need too."""
-LANES, BATCHES = 6, 3
-"""Fired at the same time, and one after the other, before others have the rest of the time."""
+LANES, EMBEDDED_LANES, BATCHES = 6, 2, 3
+"""Batches fired at the same time, and one after the other, before others have the rest of the time.
+An embedded store has one writer: there, more would only stand in others' way."""
 LEASE_MS = 10_000
 LONGEST_PAUSE = 1.0
 """The store's time is looked at so often, however far the next occurrence is: clocks are set."""
@@ -33,7 +34,7 @@ LONGEST_OF_MANY = 7.0
 """Longer would leave what a dead node had in hand too late, where few nodes fire."""
 PER_WORKER, SPREAD = 0.01, 0.0005
 """Seconds by which each worker that there is puts off a look, and one that is for what is due."""
-REST = 0.1
+REST = 0.05
 """Part of the time that is left to others while there is more than can be fired at once."""
 
 
@@ -73,6 +74,8 @@ class Firer(Service):
         self._engine = engine
         self._fleet = fleet or Fleet()
         self._batch = min(BATCH, engine.capabilities.max_batch)
+        many = engine.capabilities.many_machines
+        self._lanes = LANES if many else EMBEDDED_LANES
         self._newest_first = bool(settings.fire_newest_first)
         self._zones = tzdata_version()
         self._due_at: float | None = 0.0
@@ -106,7 +109,7 @@ class Firer(Service):
         """Fire some batches: while one is written, another is looked for and planned."""
         batches = [await self._fire_one()]
         if batches[0].poll_after_ms == 0:
-            lanes = (self._lane() for _ in range(LANES))
+            lanes = (self._lane() for _ in range(self._lanes))
             for found in await asyncio.gather(*lanes, return_exceptions=True):
                 if isinstance(found, BaseException):
                     raise found

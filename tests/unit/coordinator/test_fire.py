@@ -11,6 +11,7 @@ from lamplighter.coordinator.fire import (
     BATCH,
     BATCHES,
     BEHIND_MS,
+    EMBEDDED_LANES,
     LANES,
     LEASE_MS,
     LONGEST_PAUSE,
@@ -257,13 +258,16 @@ async def test_more_than_a_batch_is_fired_batch_by_batch_without_a_pause(scene, 
     assert {one.record.fired async for one in app.schedules.list()} == {1}
 
 
-async def test_a_step_fires_several_batches_two_at_a_time(scene, firer, clock, engine, looks):
-    number = (1 + LANES * BATCHES) * BATCH
+@pytest.mark.parametrize("lanes", [EMBEDDED_LANES, LANES])
+async def test_a_step_fires_several_batches(scene, firer, clock, looks, lanes):
+    assert firer._lanes == EMBEDDED_LANES
+    firer._lanes = lanes
+    number = (1 + lanes * BATCHES) * BATCH
     await scene.put(*(f"s-{n:05}" for n in range(number + 1)))
     clock.advance(seconds=30)
 
     assert await firer.step() < LONGEST_PAUSE
-    assert (firer.counts.fired, len(looks)) == (number, 1 + LANES * BATCHES)
+    assert (firer.counts.fired, len(looks)) == (number, 1 + lanes * BATCHES)
     assert firer.counts.resting
     assert await firer.step() == LONGEST_PAUSE
     assert (firer.counts.fired, firer.counts.stale) == (number + 1, 0)

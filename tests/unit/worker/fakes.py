@@ -156,7 +156,7 @@ def make_engine() -> SimpleNamespace:
     return SimpleNamespace(
         jobs=FakeJobs(),
         wakeup=FakeWakeup(),
-        capabilities=SimpleNamespace(max_batch=500, claims_ahead=False),
+        capabilities=SimpleNamespace(max_batch=500, claims_ahead=False, many_machines=False),
     )
 
 
