@@ -35,13 +35,15 @@ def kill_marked(mark: str) -> int:
     """
     if sys.platform != "linux":
         return 0
-    wanted, killed = f"\0{mark}\0".encode(), set[int]()
+    wanted, killed, gone = f"\0{mark}\0".encode(), set[int](), False
     for _ in range(ROUNDS):
         found = {pid for pid in _pids() if _has(pid, wanted)}
-        if not found:
+        if not found and gone:
             break
+        gone = not found
         if found <= killed:
-            # Told already: give the system a moment to end them.
+            # Told already: give the system a moment to end them. Or nothing is seen: who is just
+            # being replaced by another program has no environment for a moment.
             threading.Event().wait(MOMENT)
         killed |= {pid for pid in found if _kill(pid, wanted)}
     return len(killed)
