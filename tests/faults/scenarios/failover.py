@@ -23,6 +23,7 @@ from tests.faults.scenarios.stage import Stage, Verdict
 from tests.servers import postgres
 
 _SENDER = "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'"
+_GIVEN_OUT = "SELECT FROM lamplighter.job WHERE state = 'running' AND claimed > %s LIMIT 1"
 _SYNCHRONOUS = "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'"
 
 
@@ -106,6 +107,7 @@ def _play(
         sender = _caught_up(place.server, case.window)
         os.kill(sender, signal.SIGSTOP)
         time.sleep(case.behind)
+        _has_given_out(place.server, case.window)
         flow.driver.journal.write("killed", what="server", pid=place.server.pid)
         place.server.kill9()
         case.window.ended = _now_ms()
@@ -124,6 +126,16 @@ def _wait_for_each_commit(server: postgres.Server) -> None:
             lambda: connection.execute(_SYNCHRONOUS).fetchone() is not None,
             20,
             "a synchronous standby",
+        )
+
+
+def _has_given_out(server: postgres.Server, window: Window) -> None:
+    """Wait until a job runs under a claim of which the standby knows nothing."""
+    with server.connect() as connection:
+        wait_until(
+            lambda: connection.execute(_GIVEN_OUT, (window.begun,)).fetchone() is not None,
+            10,
+            "a claim that will be forgotten",
         )
 
 
