@@ -353,7 +353,9 @@ async def test_signs_of_life_do_not_wait_for_replicas(replicated: RedisEngine, r
 
 
 async def test_as_many_replicas_as_asked_for_must_confirm(server: Server, replica: Server):
-    engine = RedisEngine(server.url(durability="replicated", replicas="2", replica_timeout="0.1"))
+    engine = RedisEngine(
+        server.url(durability="replicated", replicas="2", replica_timeout=str(REPLICA_SECONDS))
+    )
     await engine.open()
 
     with pytest.raises(StoreBusy, match="1 of 2 replicas"):
