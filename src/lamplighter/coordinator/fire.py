@@ -107,16 +107,20 @@ class Firer(Service):
 
     async def _fire_some(self) -> int | None:
         """Fire some batches: while one is written, another is looked for and planned."""
-        batches = [await self._fire_one()]
-        if batches[0].poll_after_ms == 0:
+        first = await self._fire_one()
+        batches, ends = [first], [first]
+        if first.poll_after_ms == 0:
             lanes = (self._lane() for _ in range(self._lanes))
-            for found in await asyncio.gather(*lanes, return_exceptions=True):
-                if isinstance(found, BaseException):
-                    raise found
-                batches += found
+            found = await asyncio.gather(*lanes, return_exceptions=True)
+            if errors := [one for one in found if isinstance(one, BaseException)]:
+                raise errors[0]
+            fired = [one for one in found if not isinstance(one, BaseException) and one]
+            batches += [batch for lane in fired for batch in lane]
+            ends = [lane[-1] for lane in fired] or ends
         self._note_lag(max(batch.lag_ms for batch in batches))
-        # When one lane has found the last of them, the other may have been told earlier of more.
-        return batches[-1].poll_after_ms
+        # What one lane has left to do, no other can know.
+        waits = [batch.poll_after_ms for batch in ends if batch.poll_after_ms is not None]
+        return min(waits, default=None)
 
     async def _lane(self) -> list[_Batch]:
         batches: list[_Batch] = []

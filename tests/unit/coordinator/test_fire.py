@@ -60,14 +60,6 @@ async def engine(app):
 
 
 @pytest.fixture
-def told():
-    seen = []
-    stop = events.listen(lambda name, fields: seen.append((name, fields)))
-    yield seen
-    stop()
-
-
-@pytest.fixture
 def firer(engine):
     return Firer(engine, SETTINGS)
 
@@ -272,6 +264,19 @@ async def test_a_step_fires_several_batches(scene, firer, clock, looks, lanes):
     assert await firer.step() == LONGEST_PAUSE
     assert (firer.counts.fired, firer.counts.stale) == (number + 1, 0)
     assert not firer.counts.resting
+
+
+async def test_what_one_lane_has_left_to_do_is_not_hidden_by_another(firer, monkeypatch):
+    # The first batch; then a lane that has more after its last one, and one that finds nothing.
+    polls = iter([0, *[0] * BATCHES, 5_000])
+
+    async def fire_one():
+        return fire._Batch(0, next(polls), 0)
+
+    monkeypatch.setattr(firer, "_fire_one", fire_one)
+
+    assert await firer.step() < LONGEST_PAUSE
+    assert firer.counts.resting
 
 
 async def test_what_one_plan_cannot_hold_follows_in_the_same_step(scene, firer, clock):
