@@ -207,8 +207,8 @@ class Membership(Protocol):
     async def beat(self, worker: str, running: int) -> Beat:
         """Say that a worker lives; `known` is False when the store has forgotten it.
 
-        `workers` counts all whose last sign of life is not 30 s old: those who are not dead. An
-        engine that can tell it for nothing says whether all is `calm`.
+        `workers` counts all whose last sign of life is not 30 s old: those who are not dead. A
+        store that `tells_calm` says whether anything is overdue.
         """
         ...
 

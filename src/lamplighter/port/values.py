@@ -270,7 +270,7 @@ class Beat:
     workers: int
     """How many workers there are that are not dead."""
     calm: bool = False
-    """True: no lease has ended and no schedule is due. An engine may leave it at False."""
+    """True: no lease has ended and no schedule is due. Always False unless `tells_calm`."""
 
 
 # ── reads ────────────────────────────────────────────────────────────────────────────────────

@@ -121,8 +121,9 @@ class RedisEngine:
         if self._transport is not None:
             return
         _, state, facts = await self._prepare(create=create)
+        alone = state.shards == 1
         self.capabilities = replace(
-            self.capabilities, shards=state.shards, claims_ahead=state.shards == 1
+            self.capabilities, shards=state.shards, claims_ahead=alone, tells_calm=alone
         )
         transport = self._transport = Transport(self._address, self._deadline, self._clock_ms)
         transport.divide(state.shards)

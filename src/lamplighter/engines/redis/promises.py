@@ -19,6 +19,7 @@ CAPABILITIES = Capabilities(
     f"{_FAILOVER} (durability=everysec)",
     max_batch=100,
     claims_ahead=True,
+    tells_calm=True,
 )
 """Of an address that declares nothing."""
 

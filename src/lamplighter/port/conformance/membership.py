@@ -197,6 +197,17 @@ async def test_roles_are_held_apart_from_each_other(engine: Engine) -> None:
     assert await engine.membership.lead("statistics", "w2", 10_000)
 
 
+async def test_a_sign_of_life_is_told_that_nothing_is_overdue_where_a_store_tells_it(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    await engine.membership.join(worker())
+    await running(engine)
+    await put(engine, new_schedule())
+    clock.advance(ms=29_999)
+
+    assert (await engine.membership.beat("w1", 1)).calm is engine.capabilities.tells_calm
+
+
 async def test_nothing_is_calm_from_the_instant_a_lease_has_ended(
     engine: Engine, clock: VirtualClock
 ) -> None:
