@@ -96,6 +96,12 @@ def apply(
             return steps
 
     steps = store.run(work())
+    _show(steps, file, as_json=as_json)
+    if diff and any(step.what != "same" for step in steps):
+        raise SystemExit(1)
+
+
+def _show(steps: list[Step], file: Path, *, as_json: bool) -> None:
     if as_json:
         output.print_json(
             {
@@ -114,8 +120,6 @@ def apply(
             ),
             empty=f"{file} declares no schedules",
         )
-    if diff and any(step.what != "same" for step in steps):
-        raise SystemExit(1)
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:

@@ -30,14 +30,6 @@ def clock():
 
 
 @pytest.fixture
-def told():
-    seen = []
-    stop = events.listen(lambda name, fields: seen.append((name, fields)))
-    yield seen
-    stop()
-
-
-@pytest.fixture
 def engine():
     return make_engine()
 

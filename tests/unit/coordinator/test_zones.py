@@ -46,14 +46,6 @@ async def engine(app):
     return await app.engine()
 
 
-@pytest.fixture
-def told():
-    seen = []
-    stop = events.listen(lambda name, fields: seen.append((name, fields)))
-    yield seen
-    stop()
-
-
 def forget_zones() -> None:
     for cached in (
         data._zone,

@@ -26,14 +26,6 @@ def clock():
         yield clock
 
 
-@pytest.fixture
-def told():
-    seen = []
-    stop = events.listen(lambda name, fields: seen.append((name, fields)))
-    yield seen
-    stop()
-
-
 class Loop(Service):
     """A service that says when its next step is due, or fails."""
 
