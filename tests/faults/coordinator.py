@@ -50,9 +50,10 @@ class Options:
     harm: float = 0.0
     """Chance that it harms itself with a large write."""
     until: float = 0.0
-    """It does so before this time of the machine's own clock."""
+    """It does itself harm before this time of the machine's own clock."""
     sleepy: int = 0
-    """1: it stops before its first write that is not small, and does itself no harm until then."""
+    """1: it stops before its first write that is not small, and does itself no other harm until
+    then."""
     lease_ms: int = fire.LEASE_MS
     workers: int = 1
     """How many workers it is made to believe in."""
@@ -76,13 +77,15 @@ class Harm:
         options, dice = self._options, self._dice
         if 0 < options.dies_with <= len(firings) and self._armed.exists():
             self._do(signal.SIGKILL)
+        if runtime.boottime() >= options.until:
+            return
         if self._sleepy:
             if len(firings) >= LARGE / 2:
                 self._sleepy = False
                 self._do(signal.SIGSTOP)
             return
         chance = options.harm * min(1.0, len(firings) / LARGE)
-        if runtime.boottime() >= options.until or dice.random() >= chance:
+        if dice.random() >= chance:
             return
         number = dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP))
         # One that is stopped amid a write may keep all others from writing: that is seldom done.

@@ -222,6 +222,8 @@ class Crowd:
         self.restarts += 1
 
     def _nothing_due(self) -> bool:
+        # One may have stopped itself late, on a slow machine.
+        self._resume(None)
         time.sleep(0.2)
         return self.stage.ask(table.at_rest)
 
@@ -279,7 +281,14 @@ def _leave(stage: Stage) -> None:
     living = stage.driver.living("coordinator")
     for one in living:
         one.popen.send_signal(signal.SIGTERM)
-    wait_until(lambda: not any(one.alive() for one in living), 30, "the end of the coordinators")
+    try:
+        wait_until(
+            lambda: not any(one.alive() for one in living), 30, "the end of the coordinators"
+        )
+    except Late as error:
+        stopped = sum(_is_stopped(one) for one in living)
+        left = sum(one.alive() for one in living)
+        raise Late(f"{error}; {left} are left, {stopped} of them stopped by a signal") from error
     codes = [one.popen.returncode for one in living]
     if any(codes):
         raise Late(f"coordinators ended with {codes}")
