@@ -163,11 +163,12 @@ class Beater(Service):
         self._id = runtime.incarnation()
 
     async def step(self) -> float:
+        sent_at = runtime.boottime()
         beat = await self._engine.membership.beat(self._id, 0)
         if not beat.known:
             me = NewWorker(id=self._id, host="-", pid=os.getpid(), queues=("default",), slots=1)
             beat = await self._engine.membership.join(me)
-        self._fleet.note(replace(beat, workers=self._workers), self._interval)
+        self._fleet.note(replace(beat, workers=self._workers), self._interval, sent_at)
         return self._interval
 
 
