@@ -71,6 +71,9 @@ class Settings:
     """How long one call of the store may take before it counts as failed."""
     fire_newest_first: int = 0
     """1: while more falls due than can be fired at once, the newest occurrences go first."""
+    fire_first: float = 10.0
+    """While more falls due than can be fired at once, firing goes before taking jobs that are not
+    critical, for so long at most; 0: never."""
     speed: float = 1.0
     """Divides every delay and retry pause; for demonstrations only."""
 
@@ -96,6 +99,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "keep_keys": (7 * 86_400.0, 3650 * 86_400.0),
     "store_deadline": (1.0, 3600.0),
     "fire_newest_first": (0, 1),
+    "fire_first": (0.0, 3600.0),
     "speed": (0.001, 1_000_000.0),
 }
 

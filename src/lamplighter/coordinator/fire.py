@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.coordinator.plan import plan
+from lamplighter.coordinator.right_of_way import RightOfWay
 from lamplighter.coordinator.writing import complain, write
 from lamplighter.fleet import Fleet
 from lamplighter.model.recurring import Template
@@ -20,9 +21,9 @@ from lamplighter.port.schedules import FireAnswer, Fired, Firing
 from lamplighter.port.store import Engine, queue_topic
 from lamplighter.service import Service
 
-BATCH = 100
-"""Planned between two looks at the event loop, which others need too."""
-LANES, EMBEDDED_LANES, BATCHES = 6, 2, 3
+BATCH, PLANNED = 250, 100
+"""Written at once, and planned between two looks at the event loop, which others need too."""
+LANES, EMBEDDED_LANES, BATCHES = 6, 2, 2
 """Batches fired at the same time, and one after the other, before others have the rest of the time.
 An embedded store has one writer: there, more would only stand in others' way."""
 LEASE_MS = 10_000
@@ -34,6 +35,8 @@ LONGEST_OF_MANY = 7.0
 """Longer would leave what a dead node had in hand too late, where few nodes fire."""
 PER_WORKER, SPREAD = 0.01, 0.0005
 """Seconds by which each worker that there is puts off a look, and one that is for what is due."""
+WAY = 2.0
+"""Seconds for which others are asked to make way; asked again with every step."""
 REST = 0.05
 """Part of the time that is left to others while there is more than can be fired at once."""
 
@@ -81,6 +84,10 @@ class Firer(Service):
         self._due_at: float | None = 0.0
         """When the next is due, as the last look has told; None: there is none."""
         self.counts = Counts()
+        self.on_rush: Callable[[float], None] | None = None
+        """Asks others to make way for so many seconds, since very much is due; 0: no longer."""
+        self._way = RightOfWay(settings.fire_first, runtime.boottime())
+        self._makes_haste = False
 
     async def step(self) -> float:
         """Fire some batches; the next follow soon while more is due.
@@ -95,9 +102,16 @@ class Firer(Service):
         now = runtime.boottime()
         self._due_at = None if poll_after_ms is None else now + poll_after_ms / 1000
         self.counts.resting = poll_after_ms == 0
+        self._ask_for_way(now)
         if self.counts.resting:
             return (now - began) * REST
         return self._pause(poll_after_ms)
+
+    def _ask_for_way(self, now: float) -> None:
+        granted = self._way.ask(now, rush=self.counts.resting)
+        if self.on_rush is not None and (granted or self._makes_haste):
+            self.on_rush(WAY if granted else 0.0)
+        self._makes_haste = granted
 
     async def fire_batch(self) -> tuple[int, int | None]:
         """Fire what is due, some of it; gives how many there were, and `poll_after_ms`."""
@@ -107,9 +121,11 @@ class Firer(Service):
 
     async def _fire_some(self) -> int | None:
         """Fire some batches: while one is written, another is looked for and planned."""
-        first = await self._fire_one()
-        batches, ends = [first], [first]
-        if first.poll_after_ms == 0:
+        batches: list[_Batch] = []
+        if not self.counts.resting:
+            batches.append(await self._fire_one())
+        ends = batches
+        if not batches or batches[0].poll_after_ms == 0:
             lanes = (self._lane() for _ in range(self._lanes))
             found = await asyncio.gather(*lanes, return_exceptions=True)
             if errors := [one for one in found if isinstance(one, BaseException)]:
@@ -145,7 +161,9 @@ class Firer(Service):
             newest_first=self._newest_first and self.counts.behind,
         )
         batch = _Batch(len(due.schedules), due.poll_after_ms, due.now_ms)
-        for one in due.schedules:
+        for place, one in enumerate(due.schedules, 1):
+            if place % PLANNED == 0:
+                await runtime.sleep(0)
             try:
                 spec = specs.from_text(one.record.spec, one.record.id)
                 batch.firings.append(plan(one, spec, due.now_ms, self._zones))

@@ -48,6 +48,7 @@ from lamplighter.worker.link import (
     Kept,
     Link,
     Lost,
+    MakeWay,
     Told,
     Unkept,
     Yours,
@@ -58,6 +59,7 @@ from lamplighter.worker.pulse import Pulse
 from lamplighter.worker.recorder import Recorder
 from lamplighter.worker.reporter import Reporter
 from lamplighter.worker.run import Run, Stop, margin
+from lamplighter.worker.rush import Way
 from lamplighter.worker.settler import Settler
 from lamplighter.worker.slots import Slots
 
@@ -86,6 +88,7 @@ class Child:
         self._drain_at: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._deadline = 0.0
         self._kept_since = 0.0
+        self._way = Way()
         self._reassured_at = -inf
         self._believed = 0.0
         self._patience = 0.0
@@ -188,6 +191,7 @@ class Child:
                 link=self._link,
                 on_end=self._ended,
                 is_kept=self._is_kept,
+                way=self._way,
             )
             for types, requirements in (_lone_work if begin.alone else _shared_work)(kinds)
         ]
@@ -326,6 +330,8 @@ class Child:
                 self._executor.confirm(asked, numbers, asked_at)
             case Isolate(types):
                 self._executor.isolate(types)
+            case MakeWay(seconds):
+                self._way.make(seconds)
             case Drain(grace):
                 deadline = runtime.boottime() + grace
                 if self._drain_at.done():

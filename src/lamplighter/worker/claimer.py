@@ -24,6 +24,7 @@ from lamplighter.worker.bench import Bench, Numbers
 from lamplighter.worker.executor import Executor
 from lamplighter.worker.link import Claimed, FromSupervisor, Link
 from lamplighter.worker.run import BATCH, Run
+from lamplighter.worker.rush import Way
 
 PREFETCH = 0.05
 """Beyond its free slots a child takes at most what it finished in this many seconds."""
@@ -52,6 +53,7 @@ class Claimer(Service):
         link: Link[FromSupervisor],
         on_end: Callable[[Run, Outcome], None],
         is_kept: Callable[[], bool],
+        way: Way,
     ) -> None:
         super().__init__()
         self._engine = engine
@@ -69,6 +71,7 @@ class Claimer(Service):
         self._link = link
         self._on_end = on_end
         self._is_kept = is_kept
+        self._way = way
         self._limit = min(BATCH, engine.capabilities.max_batch)
         self._lease_ms = milliseconds(settings.lease)
         self._request: ClaimRequest | None = None
@@ -91,6 +94,8 @@ class Claimer(Service):
             await self._freed()
             return 0.0
         answer = await self._claim(request)
+        if pause := self._way.pause(answer.claims):
+            return pause
         if len(answer.claims) < request.limit and answer.poll_after_ms != 0:
             if answer.claims:
                 # They begin before we ask for more, which takes about as long as a short job.
@@ -143,7 +148,7 @@ class Claimer(Service):
 
     def _next_request(self) -> ClaimRequest | None:
         self._sample()
-        room = min(self._room(), self._limit)
+        room = self._way.portion(min(self._room(), self._limit))
         types = self._types()
         if room <= 0 or not types or self._stopped.is_set() or not self._is_kept():
             return None

@@ -196,7 +196,13 @@ class Isolate(Message, frozen=True):
     types: dict[str, float]
 
 
-FromSupervisor = Begin | Cancel | Lost | Kept | Yours | Drain | Isolate
+class MakeWay(Message, frozen=True):
+    """For so many seconds take few jobs at a time: very many schedules are being fired."""
+
+    seconds: float
+
+
+FromSupervisor = Begin | Cancel | Lost | Kept | Yours | Drain | Isolate | MakeWay
 
 Incoming = TypeVar("Incoming")
 

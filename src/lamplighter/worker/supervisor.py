@@ -31,6 +31,7 @@ from lamplighter.worker.keeper import Keeper
 from lamplighter.worker.link import Broken, Convicted, Hello, Isolate, Told
 from lamplighter.worker.membership import Membership
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
+from lamplighter.worker.rush import make_way
 from lamplighter.worker.watch import Watch
 
 MOST_CHILDREN = 4
@@ -217,6 +218,7 @@ class Supervisor:
         # Those two never wait for the store, so that no trouble of the store can make them late.
         vital = services[:2]
         self._loops = tuple(services)
+        make_way(services, self._living)
         services.append(HealthWatch(self.id, self.health))
         if systemd.wanted():
             services.append(systemd.Notifier(self, loops=lambda: vital))

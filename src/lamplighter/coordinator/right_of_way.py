@@ -1,0 +1,28 @@
+"""Who goes first when very many schedules are due at once: firing, for a while."""
+
+from __future__ import annotations
+
+RECOVERY = 0.1
+"""Seconds of it that are gained with each second without it."""
+
+
+class RightOfWay:
+    """An allowance of seconds for which others make way.
+
+    An occurrence that is not fired has no place in the line yet: neither its priority nor its
+    tenant's share counts. So firing goes first, but not for ever. When the allowance is used up,
+    what is left of it comes back slowly, and ordinary jobs have the rest of the time.
+    """
+
+    def __init__(self, most: float, now: float) -> None:
+        self._most = self._left = most
+        self._at = now
+        self._granted = False
+
+    def ask(self, now: float, *, rush: bool) -> bool:
+        """Say whether others make way from now on; ``rush``: whether there is a reason to."""
+        passed, self._at = now - self._at, now
+        gained = -passed if self._granted else passed * RECOVERY
+        self._left = min(max(self._left + gained, 0.0), self._most)
+        self._granted = rush and self._left > 0.0
+        return self._granted
