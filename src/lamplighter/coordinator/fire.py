@@ -161,8 +161,8 @@ class Firer(Service):
             newest_first=self._newest_first and self.counts.behind,
         )
         batch = _Batch(len(due.schedules), due.poll_after_ms, due.now_ms)
-        for place, one in enumerate(due.schedules, 1):
-            if place % PLANNED == 0:
+        for place, one in enumerate(due.schedules):
+            if place and place % PLANNED == 0:
                 await runtime.sleep(0)
             try:
                 spec = specs.from_text(one.record.spec, one.record.id)

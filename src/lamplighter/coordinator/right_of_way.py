@@ -4,6 +4,8 @@ from __future__ import annotations
 
 RECOVERY = 0.1
 """Seconds of it that are gained with each second without it."""
+LEAST = 0.1
+"""Part of the allowance that must be there for it to begin."""
 
 
 class RightOfWay:
@@ -24,5 +26,6 @@ class RightOfWay:
         passed, self._at = now - self._at, now
         gained = -passed if self._granted else passed * RECOVERY
         self._left = min(max(self._left + gained, 0.0), self._most)
-        self._granted = rush and self._left > 0.0
+        enough = 0.0 if self._granted else self._most * LEAST
+        self._granted = rush and self._left > 0.0 and self._left >= enough
         return self._granted

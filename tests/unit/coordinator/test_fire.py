@@ -120,7 +120,8 @@ def scene(app, engine, firer, clock):
 @pytest.fixture
 def one_by_one(monkeypatch):
     """Let a step fire no more than one batch."""
-    monkeypatch.setattr(fire, "BATCHES", 0)
+    monkeypatch.setattr(fire, "EMBEDDED_LANES", 1)
+    monkeypatch.setattr(fire, "BATCHES", 1)
 
 
 # ── when ─────────────────────────────────────────────────────────────────────────────────────
@@ -235,7 +236,7 @@ async def test_of_many_nodes_each_comes_at_a_time_of_its_own(scene, engine, monk
 
 @pytest.mark.usefixtures("one_by_one")
 async def test_more_than_a_batch_is_fired_batch_by_batch_without_a_pause(scene, firer, clock, app):
-    number = 2 * BATCH + 50
+    number = 3 * BATCH + 50
     await scene.put(*(f"s-{n:04}" for n in range(number)))
     clock.advance(seconds=30)
 
@@ -244,7 +245,7 @@ async def test_more_than_a_batch_is_fired_batch_by_batch_without_a_pause(scene, 
         pauses.append(await firer.step())
         fired.append(firer.counts.fired)
 
-    assert fired == [BATCH, 2 * BATCH, number]
+    assert fired == [2 * BATCH, 3 * BATCH, number]
     assert max(pauses[:2]) < LONGEST_PAUSE
     assert pauses[2] == LONGEST_PAUSE
     assert {one.record.fired async for one in app.schedules.list()} == {1}
@@ -313,7 +314,7 @@ async def test_a_plan_that_cannot_be_written_stops_no_others(scene, engine, told
 
 @pytest.mark.usefixtures("one_by_one")
 async def test_who_comes_late_says_so_until_it_has_caught_up(scene, firer, clock, told, engine):
-    await scene.put(*(f"s-{n:04}" for n in range(BATCH + 1)))
+    await scene.put(*(f"s-{n:04}" for n in range(2 * BATCH + 1)))
     clock.advance(seconds=30 + BEHIND_MS / 1000 + 2)
 
     await firer.step()
@@ -332,13 +333,13 @@ async def test_who_comes_late_says_so_until_it_has_caught_up(scene, firer, clock
     ]
 
 
-@pytest.mark.parametrize(("newest_first", "second"), [(0, "s-0100"), (1, "young")])
+@pytest.mark.parametrize(("newest_first", "second"), [(0, f"s-{2 * BATCH:04}"), (1, "young")])
 @pytest.mark.usefixtures("one_by_one")
 async def test_while_it_is_behind_the_newest_may_go_first(
     scene, engine, clock, newest_first, second
 ):
     firer = Firer(engine, Settings(fire_newest_first=newest_first))
-    await scene.put(*(f"s-{n:04}" for n in range(2 * BATCH)))
+    await scene.put(*(f"s-{n:04}" for n in range(3 * BATCH)))
     await scene.put("young", calendar="5 1 12 * * *")
     clock.advance(seconds=40)
     await firer.step()

@@ -9,7 +9,7 @@ from lamplighter import App, runtime
 from lamplighter.config import Settings
 from lamplighter.connect import connect
 from lamplighter.coordinator import Firer, fire
-from lamplighter.coordinator.fire import BATCH, BEHIND_MS, REST
+from lamplighter.coordinator.fire import BATCH, BEHIND_MS, REST, WAY
 from lamplighter.model import ids
 from lamplighter.model.job import NewJob
 from lamplighter.model.lifecycle import settle
@@ -100,15 +100,19 @@ async def test_ordinary_jobs_are_claimed_while_very_many_schedules_are_fired(app
     assert max(waits) < LONGEST_WAIT
 
 
+TWO = 2 * BATCH
+
+
 @pytest.fixture
 def one_by_one(monkeypatch):
-    """Let a step fire no more than one batch."""
-    monkeypatch.setattr(fire, "BATCHES", 0)
+    """Let a step fire no more than two batches, one after the other."""
+    monkeypatch.setattr(fire, "EMBEDDED_LANES", 1)
+    monkeypatch.setattr(fire, "BATCHES", 1)
 
 
 @pytest.mark.usefixtures("one_by_one")
-async def test_who_has_more_to_fire_than_a_batch_leaves_a_part_of_the_time_to_others(app, clock):
-    await put(app, BATCH + 1)
+async def test_who_has_more_to_fire_than_in_a_step_leaves_a_part_of_the_time_to_others(app, clock):
+    await put(app, TWO + 1)
     firer = Firer(await app.engine(), Settings())
     clock.advance(seconds=30)
 
@@ -133,7 +137,7 @@ def _fire_health(firer: Firer):
 async def test_health_says_that_schedules_are_fired_late_and_what_became_of_them(
     app, clock, newest_first
 ):
-    await put(app, BATCH + 1)
+    await put(app, TWO + 1)
     firer = Firer(await app.engine(), Settings(fire_newest_first=newest_first))
     clock.advance(minutes=3, seconds=1)
 
@@ -147,8 +151,40 @@ async def test_health_says_that_schedules_are_fired_late_and_what_became_of_them
     assert on_time.fire is not None
     assert late.fire.lag_ms > BEHIND_MS
     assert (late.fire.behind, late.fire.newest_first) == (True, bool(newest_first))
-    assert (late.fire.fired, late.fire.skipped) == (BATCH, {"missed": 2 * BATCH})
+    assert (late.fire.fired, late.fire.skipped) == (TWO, {"missed": 2 * TWO})
     assert late.why[0].startswith("schedules are fired late")
     assert ("the newest go first" in late.why[0]) == bool(newest_first)
-    assert (on_time.well, on_time.fire.lag_ms, on_time.fire.fired) == (True, 0, BATCH + 1)
-    assert on_time.to_json()["fire"]["skipped"] == {"missed": 2 * BATCH + 2}
+    assert (on_time.well, on_time.fire.lag_ms, on_time.fire.fired) == (True, 0, TWO + 1)
+    assert on_time.to_json()["fire"]["skipped"] == {"missed": 2 * TWO + 2}
+
+
+@pytest.mark.usefixtures("one_by_one")
+async def test_others_are_asked_to_make_way_until_all_is_fired(app, clock):
+    await put(app, TWO + BATCH + 1)
+    firer = Firer(await app.engine(), Settings())
+    asked: list[float] = []
+    firer.on_rush = asked.append
+    await firer.step()
+    assert asked == [], "nothing is due"
+    clock.advance(seconds=30)
+
+    for _ in range(4):
+        await firer.step()
+
+    assert asked == [WAY, WAY, 0.0]
+    assert firer.counts.fired == TWO + BATCH + 1
+
+
+@pytest.mark.usefixtures("one_by_one")
+async def test_nobody_is_asked_to_make_way_where_firing_does_not_go_first(app, clock):
+    await put(app, TWO + 1)
+    firer = Firer(await app.engine(), Settings(fire_first=0.0))
+    asked: list[float] = []
+    firer.on_rush = asked.append
+    clock.advance(seconds=30)
+
+    await firer.step()
+    assert firer.counts.resting
+    await firer.step()
+
+    assert asked == []

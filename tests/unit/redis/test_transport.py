@@ -57,6 +57,29 @@ async def test_texts_of_any_size_go_both_ways(transport: Transport):
     assert await second == b"small"
 
 
+@pytest.mark.parametrize(("size", "goes_at_once"), [(20_000, True), (20, False)])
+async def test_what_is_large_reaches_the_server_while_others_here_are_still_at_work(
+    transport: Transport, admin: redis.Redis, size: int, goes_at_once: bool
+):
+    there: list[bool] = []
+
+    async def others() -> None:
+        deadline = time.monotonic() + (10.0 if goes_at_once else 0.2)
+        while not admin.exists("large") and time.monotonic() < deadline:
+            time.sleep(0.01)  # noqa: ASYNC251 - the loop is busy: that is the point
+        there.append(bool(admin.exists("large")))
+
+    await transport.command("ECHO", "connected")
+    asked = [
+        asyncio.create_task(transport.command("ECHO", "first")),
+        asyncio.create_task(transport.command("SET", "large", b"x" * size)),
+        asyncio.create_task(others()),
+    ]
+    await asyncio.gather(*asked)
+
+    assert there == [goes_at_once]
+
+
 async def test_nothing_is_an_answer_too(transport: Transport, url: str):
     assert await transport.command("GET", "nobody has set this") is None
     assert await transport.command("EVAL", "return {false, 1, 'é', {}}", 0) == [

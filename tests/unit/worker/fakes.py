@@ -10,13 +10,20 @@ from lamplighter.registry import JobType, Registry
 from lamplighter.worker.run import Run
 
 
-def make_claim(number: int = 0, *, type: str = "work", args: bytes = b"{}", **fields) -> Claim:
+def make_claim(
+    number: int = 0,
+    *,
+    type: str = "work",
+    args: bytes = b"{}",
+    level: Level = Level.NORMAL,
+    **fields,
+) -> Claim:
     job = Job(
         id=f"{number:026d}",
         type=type,
         args=args,
         queue="default",
-        level=Level.NORMAL,
+        level=level,
         tenant="default",
         due_at_ms=0,
         created_at_ms=0,

@@ -17,11 +17,13 @@ from lamplighter.worker.link import (
     Hello,
     Isolate,
     Kept,
+    MakeWay,
     Started,
     Tick,
     Unkept,
 )
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
+from lamplighter.worker.rush import PORTION
 from lamplighter.worker.supervisor import Supervisor
 from tests.unit.worker.fakes import FakeLink, until
 
@@ -32,8 +34,8 @@ PATIENCE = 30.0
 class Child(ChildProcess):
     """A child, and everything it has said; nobody answers for it."""
 
-    def __init__(self, settings: Settings) -> None:
-        plan = Plan(spec=SPEC, settings=settings, slots=4, queues=None, events=False)
+    def __init__(self, settings: Settings, slots: int) -> None:
+        plan = Plan(spec=SPEC, settings=settings, slots=slots, queues=None, events=False)
         hooks = Hooks(
             on_hello=lambda *_: None,
             on_resync=lambda *_: None,
@@ -56,9 +58,9 @@ class Child(ChildProcess):
 
 
 @contextlib.asynccontextmanager
-async def unanswered(settings: Settings):
+async def unanswered(settings: Settings, slots: int = 4):
     """Give a child that has had time to claim since its hello."""
-    child = Child(settings)
+    child = Child(settings, slots)
     await child.start()
     try:
         await until(lambda: len(child.of(Tick)) >= 4, PATIENCE)
@@ -102,6 +104,23 @@ async def test_a_first_claim_leaves_out_what_runs_alone(settings, jobs):
         assert child.claimed() == [jobs[1]]
 
 
+@pytest.mark.parametrize("makes_way", [True, False])
+async def test_a_child_that_makes_way_claims_in_small_portions(settings, makes_way):
+    engine = connect(settings.url)
+    await engine.open()
+    await engine.jobs.submit([new_job("tame") for _ in range(3 * PORTION)])
+    await engine.close()
+
+    async with unanswered(settings, slots=3 * PORTION) as child:
+        if makes_way:
+            child.say(MakeWay(60.0))
+        child.reassure(runtime.boottime())
+        await until(lambda: len(child.claimed()) == 3 * PORTION, PATIENCE)
+        portions = [len(message.jobs) for message in child.of(Claimed)]
+
+    assert portions == ([PORTION] * 3 if makes_way else [3 * PORTION])
+
+
 async def test_a_child_says_that_it_stops_what_nobody_keeps_and_then_that_it_has(settings):
     engine = connect(settings.url)
     await engine.open()
@@ -122,7 +141,7 @@ async def test_a_child_says_that_it_stops_what_nobody_keeps_and_then_that_it_has
 async def test_a_hello_is_answered_with_what_runs_alone_and_then_with_leave_to_claim(settings):
     supervisor = Supervisor(SPEC, settings)
     supervisor._isolate("wild", 600.0, "two processes died that ran it")
-    child = Child(settings)
+    child = Child(settings, 4)
     child._link = line = FakeLink()
 
     supervisor._on_hello(child, Hello(1, ("default",), (), {}))

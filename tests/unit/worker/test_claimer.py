@@ -7,6 +7,7 @@ import pytest
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.model.errors import StoreUnreachable
+from lamplighter.model.job import Level
 from lamplighter.model.outcome import Released
 from lamplighter.model.stride import QueueStride
 from lamplighter.worker.bench import Numbers
@@ -14,6 +15,7 @@ from lamplighter.worker.claimer import Claimer
 from lamplighter.worker.executor import Executor
 from lamplighter.worker.link import Claimed, Started
 from lamplighter.worker.pulse import Pulse
+from lamplighter.worker.rush import PAUSE, PORTION, Way
 from tests.unit.worker.fakes import Clock, FakeLink, make_claim, make_engine, registry_of, until
 
 
@@ -29,6 +31,7 @@ class Bench:
         self.jobs = self.engine.jobs
         self.link = FakeLink()
         self.ended: list = []
+        self.way = Way()
         given = Settings(**settings)
         self.executor = Executor(
             settings=given,
@@ -52,6 +55,7 @@ class Bench:
             link=self.link,
             on_end=self._on_end,
             is_kept=lambda: self.kept,
+            way=self.way,
         )
         self.kept = True
         self.types = ("work",)
@@ -418,3 +422,49 @@ async def test_the_lease_counts_from_when_the_claim_was_sent_ahead(bench):
     bench.jobs.sent_at = runtime.boottime() - 16.0
     await bench.claimer.step()
     assert bench.ended == [(0, Released())], "half of its lease is over"
+
+
+# ── very many schedules are being fired ──────────────────────────────────────────────────────
+
+
+async def test_it_makes_way_by_small_portions_with_a_pause_after_each():
+    clock = Clock()
+    with runtime.install(clock):
+        bench = Bench(slots=3 * PORTION)
+        bench.jobs.claims = [make_claim(number) for number in range(3 * PORTION)]
+        bench.way.make(1.0)
+
+        pauses = [await bench.claimer.step(), await bench.claimer.step()]
+        clock.seconds += 1.0
+        await bench.claimer.step()
+
+    assert [request.limit for request in bench.jobs.requests] == [PORTION, PORTION, PORTION]
+    assert pauses == [PAUSE, PAUSE]
+    bench.executor.close()
+
+
+async def test_nobody_makes_way_any_longer_than_it_was_told():
+    clock = Clock()
+    with runtime.install(clock):
+        bench = Bench(slots=3 * PORTION)
+        bench.way.make(1.0)
+        clock.seconds += 1.0
+        await bench.claimer.step()
+        bench.way.make(1.0)
+        bench.way.make(0.0)
+        await bench.claimer.step()
+
+    assert [request.limit for request in bench.jobs.requests] == [3 * PORTION, 3 * PORTION]
+
+
+async def test_the_most_urgent_jobs_make_no_way():
+    with runtime.install(Clock()):
+        bench = Bench(slots=3 * PORTION)
+        urgent = make_claim(level=Level.CRITICAL)
+        bench.jobs.claims = [urgent] * PORTION
+        bench.way.make(1.0)
+
+        assert await bench.claimer.step() == 0.0
+
+        bench.jobs.claims = [urgent, make_claim(1, level=Level.HIGH)]
+        assert await bench.claimer.step() == PAUSE

@@ -25,6 +25,7 @@ from lamplighter.model.errors import InvalidUrl
 
 _CHUNK = 1 << 18
 _SMALL = 1 << 16
+_LARGE = 1 << 12
 _CONNECT_SECONDS = 5.0
 _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -112,13 +113,18 @@ class Connection:
     # ── the socket ───────────────────────────────────────────────────────────────────────────
 
     def _send(self, packed: bytes) -> None:
-        """Send now, or together with what others ask in this turn of the loop."""
+        """Send now, or, if it is small, together with what others ask in this turn of the loop.
+
+        With something large the server has enough to do, while others here get theirs ready.
+        """
         first = not self._outgoing
         self._outgoing.append(packed)
-        if first and len(self._pending) > 1:
-            self._loop.call_soon(self._flush)
-        elif first:
+        if self._writing:
+            return
+        if len(packed) >= _LARGE or (first and len(self._pending) == 1):
             self._flush()
+        elif first:
+            self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         """Send what there is, as far as the socket takes it."""
