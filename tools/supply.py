@@ -22,6 +22,9 @@ ALLOWED_IN = {
     "hypothesis": ("port/conformance",),
     "psycopg": ("engines/postgres",),
     "hiredis": ("engines/redis",),
+    "jsonschema_rs": ("server",),
+    "starlette": ("server",),
+    "uvicorn": ("server",),
 }
 """Libraries that are not required at run time: for tests that are shipped, and for extras."""
 DATA = frozenset({"tzdata"})

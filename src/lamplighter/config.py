@@ -1,7 +1,7 @@
 """One frozen Settings: file < environment < argument.
 
 The file is `lamplighter.toml` in the working folder, or what LAMPLIGHTER_CONFIG names. Each field
-is also LAMPLIGHTER_<FIELD>; the url, which may hold a password, also LAMPLIGHTER_URL_FILE.
+is also LAMPLIGHTER_<FIELD>; what is secret, as the url with its password, also LAMPLIGHTER_<FIELD>_FILE.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PREFIX = "LAMPLIGHTER_"
-SECRETS = frozenset({"url"})
+SECRETS = frozenset({"url", "http_secret"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,39 @@ class Settings:
     fire_first: float = 10.0
     """While more falls due than can be fired at once, firing goes before taking jobs that are not
     critical, for so long at most; 0: never."""
+    http_body_bytes: int = 256 * 1024
+    """Bytes that the body of one HTTP request may have, and one job of a batch."""
+    http_batch_bytes: int = 16 * 1024 * 1024
+    """Bytes that a batch of jobs in one HTTP request may have."""
+    http_batch_jobs: int = 10_000
+    """Jobs that one HTTP request may submit."""
+    http_json_depth: int = 64
+    """Levels to which JSON in an HTTP request may be nested."""
+    http_json_keys: int = 10_000
+    """Keys that the JSON of an HTTP request may have, and one job of a batch."""
+    http_json_string: int = 128 * 1024
+    """Bytes that one text in the JSON of an HTTP request may have, as written."""
+    http_json_digits: int = 64
+    """Characters that one number in the JSON of an HTTP request may have."""
+    http_header_bytes: int = 16 * 1024
+    """Bytes that the headers of an HTTP request may have together."""
+    http_url_bytes: int = 8 * 1024
+    """Bytes that path and query of an HTTP request may have."""
+    http_header_timeout: float = 10.0
+    """How long a connection may take to send the headers of a request."""
+    http_body_timeout: float = 10.0
+    """How long a request may take to send its body."""
+    http_timeout: float = 30.0
+    """How long an HTTP request may take as a whole."""
+    http_connections: int = 1_000
+    """Connections that `lamplighter serve` has at once; more are refused with status 503."""
+    http_page: int = 500
+    """Items that one page of an HTTP listing may have."""
+    http_unknown_types: int = 0
+    """1: `lamplighter serve` takes jobs of types that no worker has published."""
+    http_secret: str = ""
+    """Signs the cursors of HTTP listings. Give all `lamplighter serve` behind one address the same;
+    without it each draws its own when it starts. Also as LAMPLIGHTER_HTTP_SECRET_FILE."""
     speed: float = 1.0
     """Divides every delay and retry pause; for demonstrations only."""
 
@@ -100,6 +133,21 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "store_deadline": (1.0, 3600.0),
     "fire_newest_first": (0, 1),
     "fire_first": (0.0, 3600.0),
+    "http_body_bytes": (1_024, 1 << 26),
+    "http_batch_bytes": (1_024, 1 << 30),
+    "http_batch_jobs": (1, 1_000_000),
+    "http_json_depth": (4, 64),
+    "http_json_keys": (10, 10_000_000),
+    "http_json_string": (256, 1 << 26),
+    "http_json_digits": (20, 1_000),
+    "http_header_bytes": (1_024, 1 << 20),
+    "http_url_bytes": (256, 1 << 20),
+    "http_header_timeout": (0.1, 3600.0),
+    "http_body_timeout": (0.1, 3600.0),
+    "http_timeout": (0.1, 3600.0),
+    "http_connections": (1, 1_000_000),
+    "http_page": (1, 10_000),
+    "http_unknown_types": (0, 1),
     "speed": (0.001, 1_000_000.0),
 }
 
