@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from lamplighter.model.job import Mark, NewJob
 
+BEHIND_A_RUN = ("schedule", "it waits until the run before it has ended")
+"""Who holds a job that waits for another run of its schedule, and why."""
+
 # ── put ──────────────────────────────────────────────────────────────────────────────────────
 
 

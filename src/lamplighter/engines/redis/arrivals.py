@@ -12,14 +12,21 @@ from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Argument
 from lamplighter.model.job import NewJob
 
-_MARK = records.mark_to_text("submit", "submitted held")
+SUBMITTED_HELD = records.mark_to_text("submit", "submitted held")
 _COUNTS = Struct("<HHH")
 
 
 def arguments_of(
-    jobs: Sequence[NewJob], bodies: Sequence[bytes], flags: bytes, keys: Sequence[Argument] = ()
+    jobs: Sequence[NewJob],
+    bodies: Sequence[bytes],
+    flags: bytes,
+    keys: Sequence[Argument] = (),
+    mark: str = SUBMITTED_HELD,
 ) -> list[Argument]:
-    """Pack jobs, each with its body and its flags, and their idempotency keys."""
+    """Pack jobs, each with its body and its flags, and their idempotency keys.
+
+    ``mark`` says why some of them are held.
+    """
     lanes: dict[tuple[str, int, str, str], int] = {}
     names: list[bytes] = []
     turns: dict[tuple[int, str], int] = {}
@@ -36,7 +43,7 @@ def arguments_of(
         _little(of_jobs) if len(turns) > 1 else b"",
         _dues(jobs),
         flags if any(flags) else b"",
-        _MARK,
+        mark,
         _COUNTS.pack(len(lanes), len(turns), len(keys) // 4),
         *names,
         *chain.from_iterable(turns),

@@ -32,7 +32,7 @@ from lamplighter.port.conformance.schedule_builders import (
     states_of,
     wanted_run,
 )
-from lamplighter.port.schedules import Overlap, RunKind, RunState
+from lamplighter.port.schedules import BEHIND_A_RUN, Overlap, RunKind, RunState
 
 if TYPE_CHECKING:
     from lamplighter.port.schedules import Run
@@ -337,6 +337,24 @@ async def test_queued_runs_of_a_schedule_are_started_one_by_one_the_earliest_due
     await end(engine)
     assert (await fire(engine)).started == ()
     assert set(await states_of(engine)) == {SUCCEEDED}
+
+
+@pytest.mark.parametrize("kind", [RunKind.DUE, RunKind.TRIGGER])
+async def test_the_job_of_a_queued_run_says_what_it_waits_for(
+    engine: Engine, kind: RunKind
+) -> None:
+    await put(engine, new_schedule())
+    await fire(engine, _run(1, QUEUE_ONE))
+    queued = _run(2, QUEUE_ONE)
+    if kind is RunKind.TRIGGER:
+        await engine.schedules.trigger(NIGHTLY, queued, **BY)
+    else:
+        await fire(engine, queued)
+
+    hold = (await record(engine, queued.job.id)).hold
+
+    assert hold is not None
+    assert (hold.by, hold.reason) == BEHIND_A_RUN
 
 
 async def test_a_queued_run_of_a_schedule_that_was_started_runs_when_its_job_is_due(

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from lamplighter.engines.postgres import arrays, records
 from lamplighter.engines.postgres.call import Call, Row
-from lamplighter.engines.postgres.verbs.submit import MARK, columns
+from lamplighter.engines.postgres.verbs.submit import columns
 from lamplighter.port import texts
-from lamplighter.port.schedules import FireAnswer, Fired, Firing
+from lamplighter.port.schedules import BEHIND_A_RUN, FireAnswer, Fired, Firing
 from lamplighter.port.texts import backfill_to_text
 
 T = TypeVar("T")
@@ -18,6 +18,7 @@ BY = "schedule"
 """Who holds and cancels what a plan says."""
 WHY = "replaced"
 _CANCEL = records.mark_to_text(BY, WHY)
+QUEUED_MARK = records.mark_to_text(*BEHIND_A_RUN)
 _PARAMETERS = ", ".join(["%s"] * 39)
 
 
@@ -31,7 +32,7 @@ async def fire(call: Call, firings: Sequence[Firing]) -> list[Fired]:
         plans = [firings[place] for place in places]
         (row,) = await call.rows(
             f"SELECT * FROM {call.function('fire')}({_PARAMETERS})",
-            (*_plans(plans), *_skips(plans), *_runs(plans), MARK, _CANCEL, WHY),
+            (*_plans(plans), *_skips(plans), *_runs(plans), QUEUED_MARK, _CANCEL, WHY),
         )
         answers |= zip(places, _answers(plans, row), strict=True)
     return [answers[place] for place in range(len(firings))]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lamplighter.engines.postgres import records
 from lamplighter.engines.postgres.call import Call
-from lamplighter.engines.postgres.verbs.submit import MARK, columns
+from lamplighter.engines.postgres.verbs.fire import QUEUED_MARK
+from lamplighter.engines.postgres.verbs.submit import columns
 from lamplighter.port import texts
 from lamplighter.port.schedules import Run, RunState, ScheduleAnswer, Triggered
 
@@ -20,7 +21,7 @@ async def trigger(call: Call, schedule_id: str, run: Run, by: str, reason: str) 
             texts.clean(schedule_id),
             run.overlap.value,
             *columns([run.job]),
-            MARK,
+            QUEUED_MARK,
             records.mark_to_text(by, reason),
             texts.clean(reason) or "cancelled",
         ),

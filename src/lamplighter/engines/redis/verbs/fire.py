@@ -13,11 +13,12 @@ from lamplighter.engines.redis.shards import joined, shard_of, shard_of_schedule
 from lamplighter.model.errors import InvalidInput
 from lamplighter.model.ids import ID_LENGTH
 from lamplighter.model.names import shown
-from lamplighter.port.schedules import FireAnswer, Fired, Firing, Run
+from lamplighter.port.schedules import BEHIND_A_RUN, FireAnswer, Fired, Firing, Run
 
 _AT_ONCE = 100
 """Plans, jobs and skips in one script: nobody else is served meanwhile."""
 _STALE, _AGAIN = b"stale", b"again"
+_QUEUED_MARK = records.mark_to_text(*BEHIND_A_RUN)
 
 
 async def fire(call: Call, firings: Sequence[Firing]) -> list[Fired]:
@@ -86,6 +87,7 @@ def jobs_of(runs: Sequence[tuple[str, Run]]) -> list[Argument]:
             for schedule_id, run in runs
         ],
         bytes([records.flags_of(job) & ~records.HELD | records.SCHEDULE for job in jobs]),
+        mark=_QUEUED_MARK,
     )
 
 

@@ -10,7 +10,7 @@ from lamplighter.engines.sqlite.verbs.cancel import cancel
 from lamplighter.engines.sqlite.verbs.submit import store, without_known
 from lamplighter.engines.sqlite.verbs.unhold import unhold
 from lamplighter.model.job import TERMINAL, JobState
-from lamplighter.port.schedules import Overlap, Run, RunKind, RunState
+from lamplighter.port.schedules import BEHIND_A_RUN, Overlap, Run, RunKind, RunState
 from lamplighter.port.values import ChangeAnswer
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Judge:
     def finish(self) -> None:
         """Write the jobs."""
         if self._new:
-            store(self._tx, self._new)
+            store(self._tx, self._new, BEHIND_A_RUN)
             self._new = []
 
     def _verdict(self, standing: Standing, run: Run) -> tuple[RunState, str | None]:

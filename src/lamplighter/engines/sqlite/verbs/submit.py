@@ -33,9 +33,12 @@ def submit(tx: Transaction, jobs: Sequence[NewJob]) -> list[Submitted]:
     ]
 
 
-def store(tx: Transaction, jobs: Sequence[NewJob]) -> None:
-    """Write jobs of which neither the id nor the key exists, and tell their turns."""
-    rows = _rows(tx, jobs)
+def store(tx: Transaction, jobs: Sequence[NewJob], held: tuple[str, str] = _HELD_AT_SUBMIT) -> None:
+    """Write jobs of which neither the id nor the key exists, and tell their turns.
+
+    ``held`` says who holds some of them, and why.
+    """
+    rows = _rows(tx, jobs, held)
     tx.many(SQL["insert"], rows)
     turns.place(tx, ((row[2], row[3], row[4], row[0]) for row in rows if row[12] is None))
     for job in jobs:
@@ -83,7 +86,7 @@ def _by_key(
     return Submitted(owner, SubmitAnswer.ALREADY if alive else SubmitAnswer.GONE)
 
 
-def _rows(tx: Transaction, jobs: Sequence[NewJob]) -> list[Row]:
+def _rows(tx: Transaction, jobs: Sequence[NewJob], held: tuple[str, str]) -> list[Row]:
     last = tx.one(SQL["last"])
     seq: int = last[0] if last else 0
     lane_of, now = tx.catalog.lane, tx.now
@@ -105,7 +108,7 @@ def _rows(tx: Transaction, jobs: Sequence[NewJob]) -> list[Row]:
                 job.cost,
                 len(job.args),
                 job.schedule,
-                records.mark_to_text(*_HELD_AT_SUBMIT, now) if job.held else None,
+                records.mark_to_text(*held, now) if job.held else None,
             ),
         )
     return rows
