@@ -153,6 +153,7 @@ def _fields(record: JobRecord) -> list[tuple[str, output.Cell | None]]:
         ("queue", job.queue),
         ("priority", job.level.label),
         ("tenant", job.tenant),
+        ("schedule", job.schedule),
         ("arguments", _json(shapes.arguments(record))),
         ("progress", output.progress(record.progress)),
         ("result", None if record.result is None else _json(shapes.plain(record.result))),

@@ -115,6 +115,7 @@ def show(schedule_id: str, url: str | None, *, as_json: bool) -> None:
         return
     record, spec = found.record, found.spec
     policy, template, shift = spec.policy, spec.template, found.shift.total_seconds()
+    extras = template.extras
     output.print_fields(
         [
             ("schedule", found.id),
@@ -125,6 +126,9 @@ def show(schedule_id: str, url: str | None, *, as_json: bool) -> None:
             ("queue", template.queue),
             ("priority", template.level.label),
             ("tenant", record.tenant),
+            ("timeout", output.span(extras.timeout) if extras.timeout else None),
+            ("tags", ", ".join(extras.tags)),
+            ("metadata", json.dumps(dict(extras.metadata)) if extras.metadata else None),
             ("overlap", policy.overlap.value),
             ("catch-up", f"{policy.catch_up.value}, within {output.span(policy.window_ms / 1000)}"),
             ("jitter", f"fired {output.span(shift)} later" if policy.jitter_ms else None),
@@ -133,6 +137,10 @@ def show(schedule_id: str, url: str | None, *, as_json: bool) -> None:
             ("runs", _of(record.fired, policy.max_runs)),
             ("skipped", f"{record.skipped:,}"),
             ("failures", _of(record.failures, policy.hold_after)),
+            (
+                "kept runs",
+                f"{policy.keep_succeeded:,} that succeeded, {policy.keep_failed:,} others",
+            ),
             ("hold", output.hold(record.hold)),
             ("backfill", _progress(record.backfill)),
             ("version", str(record.version)),

@@ -35,6 +35,7 @@ def job(record: JobRecord) -> Shape:
         "queue": job.queue,
         "priority": job.level.label,
         "tenant": job.tenant,
+        "schedule": job.schedule,
         "arguments": arguments(record),
         "created_at": instant(job.created_at_ms),
         "due_at": instant(job.due_at_ms),

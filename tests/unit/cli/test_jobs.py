@@ -59,7 +59,8 @@ def test_a_job_is_told_to_programs_under_keys_that_stay(answer, store):
     assert job["finished_at"].endswith("Z")
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["failed"]
     assert set(job) == {
-        *("id", "type", "status", "state", "queue", "priority", "tenant", "arguments"),
+        *("id", "type", "status", "state", "queue", "priority", "tenant", "schedule"),
+        "arguments",
         *("created_at", "due_at", "claimed_at", "lease_ends_at", "finished_at"),
         *("failed_attempts", "crashes", "losses", "generation", "delivery", "timeout"),
         *("tags", "metadata", "worker", "hold", "cancel", "reason", "result", "result_note"),

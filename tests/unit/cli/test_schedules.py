@@ -250,12 +250,21 @@ def test_one_that_cannot_be_read_hides_no_others_and_can_be_deleted(put, shop, a
 def test_show_says_everything(put, answer, lamplighter):
     put("nightly", "--cron", "30 2 * * *", "--jitter", "1h", "--hold-after", "3")
     text = lamplighter("schedules", "show", "nightly").stdout
-    for part in ("At 02:30 every day, UTC", '{"order": "o-1"}', "payments", "0 of 3", "later"):
+    for part in ("At 02:30 every day, UTC", '{"order": "o-1"}', "payments", "0 of 3", "later", "100 that"):
         assert part in text
     shown = answer("schedules", "show", "nightly")
     assert shown["calendar"]["expression"] == "30 2 * * *"
     assert (shown["overlap"], shown["catch_up"], shown["window"]) == ("skip", "latest", 3600)
     assert 0 < shown["shift"] <= shown["jitter"] == 3600
+
+
+def test_a_job_names_the_schedule_that_made_it(put, lamplighter, answer):
+    put("nightly")
+    job_id = answer("schedules", "trigger", "nightly")["job"]
+    shown = answer("jobs", "show", job_id)
+    assert shown["schedule"] == "nightly"
+    lines = lamplighter("jobs", "show", job_id).stdout.splitlines()
+    assert ["schedule", "nightly"] in [line.split() for line in lines]
 
 
 def test_secret_arguments_are_not_shown(shop, lamplighter, answer, stored):
