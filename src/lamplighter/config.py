@@ -1,7 +1,7 @@
 """One frozen Settings: file < environment < argument.
 
 The file is `lamplighter.toml` in the working folder, or what LAMPLIGHTER_CONFIG names. Each field
-is also LAMPLIGHTER_<FIELD>; what is secret, as the url with its password, also LAMPLIGHTER_<FIELD>_FILE.
+is also LAMPLIGHTER_<FIELD>; what is secret, as the url may be, also LAMPLIGHTER_<FIELD>_FILE.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class Settings:
     http_timeout: float = 30.0
     """How long an HTTP request may take as a whole."""
     http_connections: int = 1_000
-    """Connections that `lamplighter serve` has at once; more are refused with status 503."""
+    """Connections that `lamplighter serve` has at once. For one more, the one that has been silent
+    for longest is closed; while all have requests under way, it is refused with status 503."""
     http_page: int = 500
     """Items that one page of an HTTP listing may have."""
     http_unknown_types: int = 0

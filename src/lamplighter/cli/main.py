@@ -18,6 +18,7 @@ from lamplighter.cli.jobs import jobs
 from lamplighter.cli.migrate import migrate
 from lamplighter.cli.queues import queues
 from lamplighter.cli.schedules import schedules
+from lamplighter.cli.serve import serve
 from lamplighter.cli.submit import submit
 from lamplighter.cli.tenants import tenants
 from lamplighter.cli.types import types
@@ -106,6 +107,7 @@ def main() -> None:
 for command in (
     dev,
     worker,
+    serve,
     submit,
     jobs,
     why,

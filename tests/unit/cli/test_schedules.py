@@ -250,7 +250,14 @@ def test_one_that_cannot_be_read_hides_no_others_and_can_be_deleted(put, shop, a
 def test_show_says_everything(put, answer, lamplighter):
     put("nightly", "--cron", "30 2 * * *", "--jitter", "1h", "--hold-after", "3")
     text = lamplighter("schedules", "show", "nightly").stdout
-    for part in ("At 02:30 every day, UTC", '{"order": "o-1"}', "payments", "0 of 3", "later", "100 that"):
+    for part in (
+        "At 02:30 every day, UTC",
+        '{"order": "o-1"}',
+        "payments",
+        "0 of 3",
+        "later",
+        "100 that",
+    ):
         assert part in text
     shown = answer("schedules", "show", "nightly")
     assert shown["calendar"]["expression"] == "30 2 * * *"

@@ -59,7 +59,7 @@ async def test_texts_of_any_size_go_both_ways(transport: Transport):
 
 @pytest.mark.parametrize(("size", "goes_at_once"), [(20_000, True), (20, False)])
 async def test_what_is_large_reaches_the_server_while_others_here_are_still_at_work(
-    transport: Transport, admin: redis.Redis, size: int, goes_at_once: bool
+    transport: Transport, admin: redis.Redis, size: int, *, goes_at_once: bool
 ):
     there: list[bool] = []
 

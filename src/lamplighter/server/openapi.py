@@ -1,0 +1,187 @@
+"""The OpenAPI 3.1 document, written from the declarations of the routes."""
+
+from __future__ import annotations
+
+import http
+import inspect
+import re
+from collections.abc import Iterable
+from importlib import metadata
+from typing import Any, cast
+
+import msgspec
+
+from lamplighter.model.errors import LamplighterError, StoreError
+from lamplighter.server import errors, problem
+from lamplighter.server.problem import Problem, problem_of
+from lamplighter.server.route import JSON, NDJSON, Body, Nothing, Route, Table, by_status
+
+Document = dict[str, Any]
+
+_REFERENCE = "#/components/schemas/{name}"
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_STRICT = {"type": "string", "maxLength": 256}
+
+
+def common_errors(route: Route) -> list[type[LamplighterError]]:
+    """Give the errors that a route may answer because of what it is, without declaring them."""
+    found: list[type[LamplighterError]] = [
+        errors.InvalidQuery,
+        errors.UrlTooLong,
+        errors.WrongHost,
+        errors.HeadersTooLarge,
+        errors.Unexpected,
+        errors.Overdue,
+        StoreError,
+    ]
+    if route.scope is not None:
+        found += [errors.MissingToken, errors.InvalidToken, errors.Forbidden]
+    if route.body is not None:
+        found += [
+            errors.MalformedBody,
+            errors.SlowRequest,
+            errors.BodyTooLarge,
+            errors.LimitExceeded,
+            errors.WrongMediaType,
+            errors.InvalidBody,
+        ]
+    return found
+
+
+def errors_of(route: Route) -> list[type[LamplighterError]]:
+    """Give all errors that a route may answer, each once."""
+    return list(dict.fromkeys([*route.errors, *common_errors(route)]))
+
+
+def document(table: Table) -> Document:
+    """Describe all routes."""
+    kinds = [answer.kind for route in table for answer in route.answers]
+    kinds += [route.body.kind for route in table if route.body is not None]
+    kinds += [route.query for route in table]
+    schemas, components = msgspec.json.schema_components([*kinds, Problem], ref_template=_REFERENCE)
+    queries = {route.query.__name__ for route in table}
+    known = dict(zip(map(repr, [*kinds, Problem]), schemas, strict=True))
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Lamplighter",
+            "version": metadata.version("lamplighter"),
+            "summary": "A distributed job scheduler: every lamp lit, on time, once.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": {
+            path: {
+                method.lower(): _operation(route, known, components)
+                for method, route in methods.items()
+            }
+            for path, methods in table.paths.items()
+        },
+        "components": {
+            "schemas": {name: each for name, each in components.items() if name not in queries},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(
+    route: Route, known: dict[str, Document], components: dict[str, Document]
+) -> Document:
+    found: Document = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "responses": _responses(route, known),
+    }
+    if parameters := [*_path(route), *_query(route, components), *_key(route)]:
+        found["parameters"] = parameters
+    if route.body is not None:
+        found["requestBody"] = _body(route.body, known)
+    if route.scope is not None:
+        # Where the service was started without keys, no token is asked for.
+        found["security"] = [{"key": []}, {}]
+        found["x-scope"] = route.scope.value
+    return found
+
+
+def _path(route: Route) -> Iterable[Document]:
+    for name in _PARAMETER.findall(route.path):
+        yield {"name": name, "in": "path", "required": True, "schema": _STRICT}
+
+
+def _query(route: Route, components: dict[str, Document]) -> Iterable[Document]:
+    if route.query is Nothing:
+        return
+    described = components[route.query.__name__]["properties"]
+    for field in msgspec.structs.fields(route.query):
+        schema = dict(described[field.encode_name])
+        if "default" in schema and schema["default"] is None:
+            del schema["default"]
+        yield {"name": field.encode_name, "in": "query", "required": False, "schema": schema}
+
+
+def _key(route: Route) -> Iterable[Document]:
+    if route.keyed:
+        yield {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "description": "The caller's own name for this request: the same again is done once.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 256},
+        }
+
+
+def _body(body: Body, known: dict[str, Document]) -> Document:
+    item = known[repr(body.kind)]
+    if not body.many:
+        return {"required": True, "content": {JSON: {"schema": item, "example": body.example}}}
+    items = cast("list[object]", body.example)
+    lines = "\n".join(msgspec.json.encode(each).decode() for each in items) + "\n"
+    return {
+        "required": True,
+        "content": {
+            JSON: {"schema": {"type": "array", "items": item}, "example": items},
+            NDJSON: {
+                "schema": {"type": "string", "description": "One JSON document per line."},
+                "example": lines,
+            },
+        },
+    }
+
+
+def _responses(route: Route, known: dict[str, Document]) -> Document:
+    found: Document = {}
+    for answer in route.answers:
+        found[str(answer.status)] = {
+            "description": answer.text,
+            "content": {JSON: {"schema": known[repr(answer.kind)], "example": answer.example}},
+            "headers": {
+                name: {"description": text, "schema": {"type": "string"}}
+                for name, text in answer.headers.items()
+            },
+        }
+    for status, kinds in by_status(errors_of(route)).items():
+        found[str(status)] = _refusal(status, kinds, known[repr(Problem)])
+    return found
+
+
+def _refusal(status: int, kinds: list[type[LamplighterError]], schema: Document) -> Document:
+    codes = sorted({kind.code for kind in kinds})
+    described = "; ".join(f"`{kind.code}`: {_sentence(kind)}" for kind in kinds)
+    return {
+        "description": f"{http.HTTPStatus(status).phrase}. {described}",
+        "content": {
+            problem.MEDIA_TYPE: {
+                "schema": schema,
+                "examples": {code: {"value": _example(kinds, code)} for code in codes},
+            }
+        },
+    }
+
+
+def _example(kinds: list[type[LamplighterError]], code: str) -> Document:
+    kind = next(kind for kind in kinds if kind.code == code)
+    made = kind(_sentence(kind), hint="what to do about it stands here")
+    return cast("Document", msgspec.to_builtins(problem_of(made)))
+
+
+def _sentence(kind: type[LamplighterError]) -> str:
+    return (inspect.getdoc(kind) or kind.code).partition("\n")[0]

@@ -1,0 +1,131 @@
+"""What a request says, read as its route declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast, get_origin, get_type_hints
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.types import Receive, Scope
+
+from lamplighter.config import Settings
+from lamplighter.model.names import shown
+from lamplighter.server import gate
+from lamplighter.server.errors import InvalidBody, InvalidQuery, MalformedBody, WrongMediaType
+from lamplighter.server.route import JSON, NDJSON, Body
+
+MOST_PARAMETERS = 100
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class QueryReader:
+    """Reads the parameters of a query into their struct."""
+
+    def __init__(self, kind: type[msgspec.Struct]) -> None:
+        hints = get_type_hints(kind)
+        self._kind = kind
+        self._lists = {name for name, hint in hints.items() if get_origin(hint) is list}
+        self._names = set(hints)
+
+    def read(self, text: bytes) -> msgspec.Struct:
+        """Read the query, or say which parameter cannot be used."""
+        values: dict[str, Any] = {}
+        for name, value in self._pairs(text):
+            if name not in self._names:
+                known = ", ".join(sorted(self._names)) or "none"
+                raise InvalidQuery(
+                    f"unknown parameter {shown(name)}", hint=f"known: {known}", value=name
+                )
+            if name in self._lists:
+                values.setdefault(name, []).append(value)
+            elif name in values:
+                raise InvalidQuery(
+                    f"the parameter {shown(name)} is given twice", hint="give it once", value=name
+                )
+            else:
+                values[name] = value
+        try:
+            return msgspec.convert(values, self._kind, strict=False)
+        except msgspec.ValidationError as error:
+            text_of = str(error).replace("$.", "")
+            raise InvalidQuery(
+                f"the query does not fit: {text_of}",
+                hint="GET /v1/openapi.json says what each parameter takes",
+                value=text.decode("latin-1"),
+            ) from None
+
+    @staticmethod
+    def _pairs(text: bytes) -> list[tuple[str, str]]:
+        try:
+            return parse_qsl(
+                text.decode("ascii"),
+                keep_blank_values=True,
+                strict_parsing=bool(text),
+                errors="strict",
+                max_num_fields=MOST_PARAMETERS,
+            )
+        except ValueError as error:
+            raise InvalidQuery(
+                f"the query cannot be read: {error}",
+                hint=f"write name=value&name=value, at most {MOST_PARAMETERS} of them, in UTF-8 "
+                "with %XX for what is not plain",
+                value=text.decode("latin-1"),
+            ) from None
+
+
+class BodyReader:
+    """Reads bodies of one kind."""
+
+    def __init__(self, body: Body) -> None:
+        self._many = body.many
+        self._one = msgspec.json.Decoder(list[body.kind] if body.many else body.kind)
+        self._lines = msgspec.json.Decoder(body.kind)
+
+    async def read(self, scope: Scope, receive: Receive, settings: Settings) -> Any:
+        """Read the body, or say what is wrong with it."""
+        headers = cast("list[tuple[bytes, bytes]]", scope["headers"])
+        media = self._media(headers)
+        limit = settings.http_batch_bytes if self._many else settings.http_body_bytes
+        declared = gate.header(headers, b"content-length")
+        body = await gate.read_body(receive, declared, limit, settings.http_body_timeout)
+        await gate.check_json(body, settings, items=self._many)
+        try:
+            return self._lines.decode_lines(body) if media == NDJSON else self._one.decode(body)
+        except msgspec.ValidationError as error:
+            cause, _, place = str(error).partition(" - at ")
+            raise InvalidBody(
+                f"the body does not fit: {cause}" + (f", at {place}" if place else ""),
+                hint="GET /v1/openapi.json says what this route takes",
+                value=place.strip("`") or None,
+            ) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise MalformedBody(
+                f"the body is not JSON: {error}", hint="send JSON in UTF-8"
+            ) from None
+
+    def _media(self, headers: Headers) -> str:
+        given = (gate.header(headers, b"content-type") or b"").decode("latin-1")
+        media = given.partition(";")[0].strip().lower()
+        taken = (JSON, NDJSON) if self._many else (JSON,)
+        if media not in taken:
+            raise WrongMediaType(
+                f"the body is of type {shown(given)}",
+                hint=f"send Content-Type: {' or '.join(taken)}",
+                value=given,
+            )
+        encoding = (gate.header(headers, b"content-encoding") or b"").decode("latin-1")
+        if encoding.strip().lower() not in {"", "identity"}:
+            raise WrongMediaType(
+                f"the body is encoded as {shown(encoding)}",
+                hint="send it as it is, without Content-Encoding",
+                value=encoding,
+            )
+        return media
+
+
+def read_key(headers: Headers) -> str | None:
+    """Read the header Idempotency-Key."""
+    given = gate.header(headers, b"idempotency-key")
+    return None if given is None else given.decode("utf-8", "replace")

@@ -1,0 +1,53 @@
+"""Health: for whoever starts, stops and balances services."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lamplighter.model import ids
+from lamplighter.model.errors import LamplighterError
+from lamplighter.server import shapes
+from lamplighter.server.errors import NotReady
+from lamplighter.server.route import Answer, Nothing, Reply, Request, route
+
+_PATIENCE = 2.0
+"""Seconds that a store in health needs at most for the simplest of reads."""
+_NOBODY = ids.compose(0, 0, 0)
+
+
+@route(
+    "GET",
+    "/healthz",
+    scope=None,
+    summary="Say whether the service answers at all.",
+    answers=[
+        Answer(status=200, kind=shapes.Health, text="It does.", example={"status": "ok"}),
+    ],
+)
+async def alive(_: Request[Nothing, None]) -> Reply:
+    """Answer."""
+    return Reply(200, shapes.Health(status="ok"))
+
+
+@route(
+    "GET",
+    "/readyz",
+    scope=None,
+    summary="Say whether the service can reach its store, so that requests make sense.",
+    answers=[
+        Answer(status=200, kind=shapes.Health, text="It can.", example={"status": "ok"}),
+    ],
+    errors=[NotReady],
+)
+async def ready(request: Request[Nothing, None]) -> Reply:
+    """Ask the store for a job that cannot be."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await (await request.service.inspector()).job(_NOBODY)
+    except (LamplighterError, TimeoutError) as error:
+        raise NotReady(
+            "the store does not answer at present",
+            hint="send requests to another service; this one's log says more",
+            headers={"Retry-After": "1"},
+        ) from error
+    return Reply(200, shapes.Health(status="ok"))

@@ -1,0 +1,293 @@
+"""One job: look at it, operate it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from lamplighter.client import unknown
+from lamplighter.handle import Handle
+from lamplighter.model.errors import InvalidInput, UnknownJob, WrongState
+from lamplighter.model.job import JobState
+from lamplighter.model.journal import unpack
+from lamplighter.model.names import check_words
+from lamplighter.port.values import ChangeAnswer
+from lamplighter.server import shapes
+from lamplighter.server.auth import Scope
+from lamplighter.server.errors import InvalidCursor, InvalidQuery
+from lamplighter.server.route import Answer, Nothing, Reply, Request, route
+from lamplighter.server.routes import examples
+
+MOST_PIECES = 100
+"""Pieces of a log on a page; each has many lines."""
+
+
+class ReasonQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Why something is done."""
+
+    reason: str = ""
+    """Kept with the job, for others to see."""
+
+
+class LogQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which part of a log."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_PIECES)] = 20
+    """Pieces of the log to read; each has some lines."""
+    cursor: str | None = None
+    """`next` of the page before."""
+
+
+_JOB = Answer(status=200, kind=shapes.Job, text="The job.", example=examples.JOB)
+_CHANGED = Answer(status=200, kind=shapes.Job, text="The job after it.", example=examples.JOB)
+_REMEDIES = {
+    "cancel": "only a job that has not ended can be cancelled",
+    "hold": "only a job that has not ended can be held",
+    "unhold": "only a job that has not ended can be held and unheld",
+    "retry": "only a waiting job can be made due now, and only a dead one run again",
+}
+
+
+@route(
+    "GET",
+    "/v1/jobs/{id}",
+    scope=Scope.JOBS_READ,
+    summary="Look at a job.",
+    answers=[_JOB],
+    errors=[UnknownJob],
+)
+async def show(request: Request[Nothing, None]) -> Reply:
+    """Read the job."""
+    record = await request.service.record(request.path["id"], request.principal)
+    return Reply(200, shapes.job(record))
+
+
+@route(
+    "DELETE",
+    "/v1/jobs/{id}",
+    scope=Scope.JOBS_WRITE,
+    summary="Cancel a job: at once if it waits, by asking its handler to stop if it runs.",
+    query=ReasonQuery,
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.Job,
+            text="It is cancelled and will not run.",
+            example=examples.CANCELLED,
+        ),
+        Answer(
+            status=202,
+            kind=shapes.Job,
+            text="It runs and was asked to stop; how it ends is not decided yet.",
+            example=examples.CANCELLING,
+        ),
+    ],
+    errors=[UnknownJob, WrongState, InvalidQuery],
+)
+async def cancel(request: Request[ReasonQuery, None]) -> Reply:
+    """Cancel the job."""
+    answer, reply = await _change(request, "cancel")
+    job = reply.body
+    cancelled = isinstance(job, shapes.Job) and job.status.value == JobState.CANCELLED.value
+    done = answer is ChangeAnswer.DONE or (answer is ChangeAnswer.ALREADY and cancelled)
+    return Reply(200 if done else 202, job)
+
+
+@route(
+    "POST",
+    "/v1/jobs/{id}/retry",
+    scope=Scope.JOBS_WRITE,
+    summary="Run a waiting job now, or a dead one again.",
+    query=ReasonQuery,
+    answers=[_CHANGED],
+    errors=[UnknownJob, WrongState, InvalidQuery],
+)
+async def retry(request: Request[ReasonQuery, None]) -> Reply:
+    """Make the job due now."""
+    return (await _change(request, "retry"))[1]
+
+
+@route(
+    "POST",
+    "/v1/jobs/{id}/hold",
+    scope=Scope.JOBS_WRITE,
+    summary="Keep a job from running until it is unheld.",
+    query=ReasonQuery,
+    answers=[_CHANGED],
+    errors=[UnknownJob, WrongState, InvalidQuery],
+)
+async def hold(request: Request[ReasonQuery, None]) -> Reply:
+    """Hold the job."""
+    return (await _change(request, "hold"))[1]
+
+
+@route(
+    "POST",
+    "/v1/jobs/{id}/unhold",
+    scope=Scope.JOBS_WRITE,
+    summary="Let a held job go on.",
+    query=ReasonQuery,
+    answers=[_CHANGED],
+    errors=[UnknownJob, WrongState, InvalidQuery],
+)
+async def unhold(request: Request[ReasonQuery, None]) -> Reply:
+    """Let the job go on."""
+    return (await _change(request, "unhold"))[1]
+
+
+async def _change(request: Request[ReasonQuery, None], verb: str) -> tuple[ChangeAnswer, Reply]:
+    """Do an operator's verb in the name of whoever asks, and read the job after it."""
+    service, principal = request.service, request.principal
+    try:
+        reason = check_words("reason", request.query.reason)
+    except InvalidInput as error:
+        raise InvalidQuery(error.cause, hint=error.hint, value=error.value) from None
+    record = await service.record(request.path["id"], principal)
+    handle = Handle[object](service.client, record.job.id)
+    try:
+        match verb:
+            case "cancel":
+                answer = await handle.cancel(by=principal.name, reason=reason)
+            case "hold":
+                answer = await handle.hold(by=principal.name, reason=reason)
+            case "unhold":
+                answer = await handle.unhold(by=principal.name, reason=reason)
+            case _:
+                answer = await handle.retry(by=principal.name, reason=reason)
+    except WrongState as error:
+        raise WrongState(error.cause, hint=_REMEDIES[verb], value=error.value) from None
+    return answer, Reply(200, shapes.job(await service.client.record(record.job.id)))
+
+
+@route(
+    "GET",
+    "/v1/jobs/{id}/why",
+    scope=Scope.OPERATOR,
+    summary="Say why a job is not running.",
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.Explanation,
+            text="The reasons, the most decisive first.",
+            example={
+                "id": examples.ID,
+                "status": "scheduled",
+                "reasons": [
+                    {
+                        "why": "not_due",
+                        "text": "it is due in 50.0 s",
+                        "until": "2030-01-31T12:01:00Z",
+                        "count": None,
+                        "note": None,
+                    }
+                ],
+            },
+        )
+    ],
+    errors=[UnknownJob],
+)
+async def why(request: Request[Nothing, None]) -> Reply:
+    """Explain the job."""
+    service = request.service
+    record = await service.record(request.path["id"], request.principal)
+    inspector = await service.inspector()
+    found = await service.client.repeatable(lambda: inspector.explain(record.job.id))
+    if found is None:
+        raise unknown(record.job.id)
+    reasons = [shapes.why_not(reason) for reason in found.reasons]
+    status = found.record.status
+    return Reply(200, shapes.Explanation(id=record.job.id, status=status, reasons=reasons))
+
+
+@route(
+    "GET",
+    "/v1/jobs/{id}/attempts",
+    scope=Scope.OPERATOR,
+    summary="List the attempts to run a job, oldest first.",
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.Attempts,
+            text="Attempts that failed, the one that ended the job, and the present one.",
+            example={
+                "attempts": [
+                    {
+                        "generation": 0,
+                        "number": 1,
+                        "lease": 1,
+                        "outcome": "failed",
+                        "worker": "host-5c1d0a2e-4711-9f3b21aa",
+                        "started_at": "2030-01-31T12:01:00Z",
+                        "finished_at": "2030-01-31T12:01:01Z",
+                        "error": {"type": "CardDeclined", "message": "no money"},
+                    }
+                ]
+            },
+        )
+    ],
+    errors=[UnknownJob],
+)
+async def attempts(request: Request[Nothing, None]) -> Reply:
+    """Read the attempts."""
+    service = request.service
+    record = await service.record(request.path["id"], request.principal)
+    inspector = await service.inspector()
+    found = await service.client.repeatable(lambda: inspector.attempts(record.job.id))
+    return Reply(200, shapes.Attempts(attempts=list(map(shapes.attempt, found))))
+
+
+@route(
+    "GET",
+    "/v1/jobs/{id}/logs",
+    scope=Scope.JOBS_READ,
+    summary="Read what a job has logged and printed, oldest first.",
+    query=LogQuery,
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.LogPage,
+            text="Some lines; the cursor leads on, also to lines that come later.",
+            example={
+                "lines": [
+                    {
+                        "lease": 1,
+                        "number": 0,
+                        "at": "2030-01-31T12:01:00Z",
+                        "level": "info",
+                        "text": "charging o-1",
+                    }
+                ],
+                "next": None,
+            },
+        )
+    ],
+    errors=[UnknownJob, InvalidQuery, InvalidCursor],
+)
+async def logs(request: Request[LogQuery, None]) -> Reply:
+    """Read one page of the log."""
+    service, query = request.service, request.query
+    record = await service.record(request.path["id"], request.principal)
+    job_id, listing = record.job.id, f"logs {record.job.id}"
+    place = service.cursors.read(query.cursor, listing)
+    after = _place(place)
+    inspector = await service.inspector()
+    pieces = await service.client.repeatable(
+        lambda: inspector.logs(job_id, tenant=record.job.tenant, after=after, limit=query.limit)
+    )
+    known = {each.lease: each for each in await inspector.attempts(job_id)} if pieces else {}
+    lines = [
+        shapes.log_line(line, found.lease, known.get(found.lease))
+        for found in pieces
+        for line in unpack(found.piece.data)
+    ]
+    if pieces:
+        place = f"{pieces[-1].lease}.{pieces[-1].piece.number}"
+    return Reply(200, shapes.LogPage(lines=lines, next=service.cursors.written(place, listing)))
+
+
+def _place(cursor: str | None) -> tuple[int, int] | None:
+    if cursor is None:
+        return None
+    lease, _, number = cursor.partition(".")
+    return int(lease), int(number)

@@ -1,0 +1,326 @@
+"""What callers get: the store's values as the documented answers. Fields stay as they are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import msgspec
+
+from lamplighter import payload
+from lamplighter.model.job import TERMINAL, Attempt, ErrorInfo, JobRecord, JobState, Mark, Status
+from lamplighter.model.journal import Line
+from lamplighter.port.values import QueueInfo, Reason, SubmitAnswer, TypeRow, WorkerInfo
+
+_LONGEST_RUN_MS = 100 * 365 * 86_400_000
+"""Whatever says more is no time since the beginning of a run."""
+_LAST_MS = 253_402_300_799_999
+
+
+class Submitted(msgspec.Struct, kw_only=True, frozen=True):
+    """What became of a submission."""
+
+    id: str
+    """Id of the job: the new one, or the one that has the key already."""
+    answer: SubmitAnswer
+    """`created`; `already`: this submission was made before; `gone`: it was made before, and its
+    job has been removed since; `conflict`, in batches only: another submission has the key."""
+
+
+class SubmittedBatch(msgspec.Struct, kw_only=True, frozen=True):
+    """What became of each submission of a batch, in its order."""
+
+    jobs: list[Submitted]
+    created: int
+
+
+class ErrorSummary(msgspec.Struct, kw_only=True, frozen=True):
+    """Why the last attempt failed."""
+
+    type: str
+    message: str
+
+
+class Job(msgspec.Struct, kw_only=True, frozen=True):
+    """A job."""
+
+    id: str
+    type: str
+    queue: str
+    tenant: str
+    status: Status
+    next_run: datetime | None
+    """When it is due, if it waits."""
+    created_at: datetime
+    started_at: datetime | None
+    """When its last attempt began."""
+    finished_at: datetime | None
+    result: Any
+    """What its handler returned, if it succeeded."""
+    result_note: str | None
+    """Why there is no result although it succeeded."""
+    reason: str | None
+    """Why it is dead or cancelled."""
+    error: ErrorSummary | None
+
+
+class JobPage(msgspec.Struct, kw_only=True, frozen=True):
+    """Some jobs, newest first."""
+
+    jobs: list[Job]
+    next: str | None
+    """Cursor of the next page; null: that was all. A page may be short and have one."""
+
+
+class Note(msgspec.Struct, kw_only=True, frozen=True):
+    """Who did it, why and when."""
+
+    by: str
+    reason: str
+    at: datetime
+
+
+class WhyNot(msgspec.Struct, kw_only=True, frozen=True):
+    """One reason why a job is not running."""
+
+    why: str
+    text: str
+    until: datetime | None
+    count: int | None
+    note: Note | None
+
+
+class Explanation(msgspec.Struct, kw_only=True, frozen=True):
+    """Why a job is not running, the most decisive reason first."""
+
+    id: str
+    status: Status
+    reasons: list[WhyNot]
+
+
+class AttemptShape(msgspec.Struct, kw_only=True, frozen=True):
+    """One attempt to run a job."""
+
+    generation: int
+    number: int
+    lease: int
+    outcome: str
+    worker: str
+    started_at: datetime
+    finished_at: datetime | None
+    error: ErrorSummary | None
+
+
+class Attempts(msgspec.Struct, kw_only=True, frozen=True):
+    """The attempts of a job, oldest first."""
+
+    attempts: list[AttemptShape]
+
+
+class LogLine(msgspec.Struct, kw_only=True, frozen=True):
+    """One line of a log."""
+
+    lease: int
+    """Names the attempt."""
+    number: int
+    """Place in the attempt's log; numbers that are missing were cut."""
+    at: datetime | None
+    level: str
+    text: str
+
+
+class LogPage(msgspec.Struct, kw_only=True, frozen=True):
+    """Some lines of a job's log, oldest first."""
+
+    lines: list[LogLine]
+    next: str | None
+    """Cursor behind the last line, also for lines that are yet to come; null: there were none."""
+
+
+class JobType(msgspec.Struct, kw_only=True, frozen=True):
+    """One version of a job type."""
+
+    name: str
+    queue: str
+    hash: str
+    live_workers: int
+    schema: dict[str, Any]
+    """JSON Schema of its arguments."""
+    held: bool
+
+
+class JobTypes(msgspec.Struct, kw_only=True, frozen=True):
+    """The job types that workers have published."""
+
+    types: list[JobType]
+
+
+class Queue(msgspec.Struct, kw_only=True, frozen=True):
+    """A queue. Counts are exact up to 10,000; then they mean: at least."""
+
+    name: str
+    ready: int
+    scheduled: int
+    running: int
+    oldest_due_seconds: float | None
+    held: bool
+
+
+class Queues(msgspec.Struct, kw_only=True, frozen=True):
+    """All queues."""
+
+    queues: list[Queue]
+
+
+class Worker(msgspec.Struct, kw_only=True, frozen=True):
+    """A worker."""
+
+    id: str
+    host: str
+    pid: int
+    state: str
+    queues: list[str]
+    types: list[str]
+    slots: int
+    running: int
+    joined_at: datetime
+    beat_at: datetime
+
+
+class Workers(msgspec.Struct, kw_only=True, frozen=True):
+    """All workers."""
+
+    workers: list[Worker]
+
+
+class Health(msgspec.Struct, kw_only=True, frozen=True):
+    """All is well."""
+
+    status: str
+
+
+def job(record: JobRecord) -> Job:
+    """Give the thin form of a job."""
+    job = record.job
+    waits = record.state in {JobState.WAITING, JobState.BLOCKED}
+    return Job(
+        id=job.id,
+        type=job.type,
+        queue=job.queue,
+        tenant=job.tenant,
+        status=record.status,
+        next_run=instant(job.due_at_ms) if waits else None,
+        created_at=instant(job.created_at_ms),
+        started_at=_instant(record.claimed_at_ms),
+        finished_at=_instant(record.finished_at_ms) if record.state in TERMINAL else None,
+        result=_plain(record.result),
+        result_note=record.result_note,
+        reason=record.reason,
+        error=_error(record.error),
+    )
+
+
+def why_not(reason: Reason) -> WhyNot:
+    """Give one reason why a job is not running."""
+    return WhyNot(
+        why=reason.why.value,
+        text=reason.text,
+        until=_instant(reason.until_ms),
+        count=reason.count,
+        note=_note(reason.mark),
+    )
+
+
+def attempt(found: Attempt) -> AttemptShape:
+    """Give one attempt."""
+    return AttemptShape(
+        generation=found.generation,
+        number=found.number,
+        lease=found.lease,
+        outcome=found.outcome,
+        worker=found.worker,
+        started_at=instant(found.started_at_ms),
+        finished_at=_instant(found.finished_at_ms),
+        error=_error(found.error),
+    )
+
+
+def log_line(found: Line, lease: int, of: Attempt | None) -> LogLine:
+    """Give one line of a log; when it was is said if its attempt is known."""
+    known = of is not None and 0 <= found.at_ms <= _LONGEST_RUN_MS
+    at = instant(of.started_at_ms + found.at_ms) if of is not None and known else None
+    return LogLine(lease=lease, number=found.number, at=at, level=found.level, text=found.text)
+
+
+def job_type(row: TypeRow) -> JobType:
+    """Give one version of a job type."""
+    return JobType(
+        name=row.name,
+        queue=row.queue,
+        hash=row.hash,
+        live_workers=row.live_workers,
+        schema=schema_of(row),
+        held=row.held is not None,
+    )
+
+
+def schema_of(row: TypeRow) -> dict[str, Any]:
+    """Read the schema of a type; one that cannot be read says nothing."""
+    found = _plain(row.schema.encode())
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def queue(found: QueueInfo) -> Queue:
+    """Give a queue."""
+    oldest = found.oldest_due_ms
+    return Queue(
+        name=found.name,
+        ready=found.ready,
+        scheduled=found.scheduled,
+        running=found.running,
+        oldest_due_seconds=None if oldest is None else oldest / 1000,
+        held=found.held is not None,
+    )
+
+
+def worker(found: WorkerInfo) -> Worker:
+    """Give a worker."""
+    return Worker(
+        id=found.id,
+        host=found.host,
+        pid=found.pid,
+        state=found.state,
+        queues=list(found.queues),
+        types=list(found.types),
+        slots=found.slots,
+        running=found.running,
+        joined_at=instant(found.joined_at_ms),
+        beat_at=instant(found.beat_at_ms),
+    )
+
+
+def instant(at_ms: int) -> datetime:
+    """Give an instant, in UTC."""
+    return datetime.fromtimestamp(min(max(at_ms, 0), _LAST_MS) / 1000, UTC)
+
+
+def _instant(at_ms: int | None) -> datetime | None:
+    return None if at_ms is None else instant(at_ms)
+
+
+def _error(found: ErrorInfo | None) -> ErrorSummary | None:
+    return None if found is None else ErrorSummary(type=found.type, message=found.message)
+
+
+def _note(mark: Mark | None) -> Note | None:
+    return None if mark is None else Note(by=mark.by, reason=mark.reason, at=instant(mark.at_ms))
+
+
+def _plain(written: bytes | None) -> Any:
+    """Read stored JSON; bytes that are none are shown as text."""
+    if written is None:
+        return None
+    try:
+        return payload.plain(written)
+    except (ValueError, RecursionError):
+        return written.decode(errors="replace")

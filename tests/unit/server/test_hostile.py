@@ -1,0 +1,92 @@
+"""Whatever is sent, the answer is a refusal or a job: never an error of the service."""
+
+import json
+import random
+
+import pytest
+
+GOOD = {
+    "type": "charge",
+    "arguments": {"order_id": "o-1", "cents": 5},
+    "delay": 1.5,
+    "queue": "q",
+    "priority": "low",
+    "tenant": "t",
+    "retry": {"delays": [1, 2]},
+    "timeout": 5,
+    "tags": ["a"],
+    "metadata": {"a": [1, {"b": None}]},
+    "idempotency_key": "k",
+}
+ODD = [
+    None,
+    True,
+    0,
+    -1,
+    2**63,
+    2**64,
+    10**60,
+    1e308,
+    "",
+    "\0",
+    "\x7f",
+    "x" * 70_000,
+    "☃",
+    "\U0001f600",
+    [],
+    {},
+    [[]],
+    {"": ""},
+    {"a": {"b": {"c": []}}},
+    "9999-12-31T23:59:59Z",
+    "0001-01-01T00:00:00+23:59",
+    "2030-01-31T24:00:00Z",
+]
+
+
+@pytest.mark.parametrize("field", [*GOOD, "run_at", "unknown"])
+async def test_odd_values_in_any_field_are_no_error_of_the_service(scene, field):
+    for odd in ODD:
+        body = {**GOOD, field: odd}
+        response = await scene.call("POST", "/v1/jobs", send=body)
+        assert response.status in {200, 201, 400, 409, 413, 422}, (odd, response.body)
+        batch = await scene.call("POST", "/v1/jobs:batch", send=[body])
+        assert batch.status in {200, 400, 413, 422}, (odd, batch.body)
+
+
+async def test_odd_values_inside_policies_are_no_error_of_the_service(scene):
+    names = ("max_attempts", "delays", "fixed", "base", "factor", "cap", "jitter", "no_retry_on")
+    for name in names:
+        for odd in [*ODD, [None], ["x"], [-1], [1e308], 10**9]:
+            body = {**GOOD, "idempotency_key": None, "retry": {name: odd}}
+            response = await scene.call("POST", "/v1/jobs", send=body)
+            assert response.status in {201, 400, 413, 422}, (name, odd, response.body)
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/x-ndjson"])
+async def test_damaged_bodies_are_no_error_of_the_service(scene, media):
+    chance = random.Random(7)
+    good = json.dumps([GOOD, GOOD]).encode()
+    for _ in range(300):
+        body = bytearray(good)
+        for _ in range(chance.randint(1, 4)):
+            place = chance.randrange(len(body))
+            body[place : place + chance.randint(0, 3)] = chance.choice(
+                [b"", b"\xff", b"\\", b'"', b"{", b"]", b"\n", b"\\ud83d", b"1e999", b"\0", b":"]
+            )
+        response = await scene.call(
+            "POST", "/v1/jobs:batch", raw=bytes(body), headers={"content-type": media}
+        )
+        assert response.status in {200, 400, 413, 422}, (body, response.body)
+
+
+@pytest.mark.parametrize("name", ["idempotency-key", "authorization", "origin", "host", "accept"])
+async def test_odd_headers_are_no_error_of_the_service(scene, name):
+    for odd in ("", " ", "☃", "\x7f", "x" * 300, "http://[", "http://\x00"):
+        response = await scene.call(
+            "POST",
+            "/v1/jobs",
+            send={"type": "charge", "arguments": {"order_id": "o"}},
+            headers={name: odd},
+        )
+        assert response.status < 500, (odd, response.body)
