@@ -11,7 +11,7 @@ from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.coordinator.plan import plan
 from lamplighter.coordinator.right_of_way import RightOfWay
-from lamplighter.coordinator.writing import complain, write
+from lamplighter.coordinator.writing import complain, portions, write
 from lamplighter.fleet import Fleet
 from lamplighter.model.recurring import Template
 from lamplighter.model.schedule import tzdata_version
@@ -86,7 +86,7 @@ class Firer(Service):
         self.counts = Counts()
         self.on_rush: Callable[[float], None] | None = None
         """Asks others to make way for so many seconds, since very much is due; 0: no longer."""
-        self._way = RightOfWay(settings.fire_first, runtime.boottime())
+        self._way = RightOfWay(settings.fire_first, WAY, runtime.boottime())
         self._makes_haste = False
 
     async def step(self) -> float:
@@ -98,17 +98,19 @@ class Firer(Service):
         if self._fleet.keeps_watch and (self._due_at is None or began < self._due_at):
             until_ms = None if self._due_at is None else (self._due_at - began) * 1000
             return min(LONGEST_PAUSE, self._pause(until_ms))
-        poll_after_ms = await self._fire_some()
+        found, poll_after_ms = await self._fire_some()
         now = runtime.boottime()
         self._due_at = None if poll_after_ms is None else now + poll_after_ms / 1000
         self.counts.resting = poll_after_ms == 0
-        self._ask_for_way(now)
+        self._ask_for_way(now, found)
         if self.counts.resting:
             return (now - began) * REST
         return self._pause(poll_after_ms)
 
-    def _ask_for_way(self, now: float) -> None:
-        granted = self._way.ask(now, rush=self.counts.resting)
+    def _ask_for_way(self, now: float, found: int) -> None:
+        # One schedule may have something to do again and again: that is no reason.
+        rush = self.counts.resting and found >= self._lanes * self._batch
+        granted = self._way.ask(now, rush=rush)
         if self.on_rush is not None and (granted or self._makes_haste):
             self.on_rush(WAY if granted else 0.0)
         self._makes_haste = granted
@@ -119,8 +121,11 @@ class Firer(Service):
         self._note_lag(batch.lag_ms)
         return batch.found, batch.poll_after_ms
 
-    async def _fire_some(self) -> int | None:
-        """Fire some batches: while one is written, another is looked for and planned."""
+    async def _fire_some(self) -> tuple[int, int | None]:
+        """Fire some batches: while one is written, another is looked for and planned.
+
+        Gives how many schedules there were, and `poll_after_ms`.
+        """
         batches: list[_Batch] = []
         if not self.counts.resting:
             batches.append(await self._fire_one())
@@ -136,7 +141,7 @@ class Firer(Service):
         self._note_lag(max(batch.lag_ms for batch in batches))
         # What one lane has left to do, no other can know.
         waits = [batch.poll_after_ms for batch in ends if batch.poll_after_ms is not None]
-        return min(waits, default=None)
+        return sum(batch.found for batch in batches), min(waits, default=None)
 
     async def _lane(self) -> list[_Batch]:
         batches: list[_Batch] = []
@@ -146,9 +151,9 @@ class Firer(Service):
 
     async def _fire_one(self) -> _Batch:
         batch = await self._plan_batch()
-        if batch.firings:
-            written = await write(self._engine, batch.firings, service=self.name)
-            self.counts.unreadable += len(batch.firings) - len(written)
+        for some in portions(batch.firings):
+            written = await write(self._engine, some, service=self.name)
+            self.counts.unreadable += len(some) - len(written)
             self._count(written)
             batch.note_more(written)
             await self._tell(batch, written)

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from lamplighter.model.errors import StoreError
 from lamplighter.observability import events
 from lamplighter.port.schedules import Fired, Firing
 from lamplighter.port.store import Engine
+
+RUNS = 500
+"""Runs in one call, unless one plan has more: a store may have one writer only."""
+
+
+def portions(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
+    """Cut plans into portions of bounded work."""
+    portion: list[Firing] = []
+    runs = 0
+    for firing in firings:
+        more = len(firing.runs)
+        if portion and runs + more > RUNS:
+            yield portion
+            portion, runs = [], 0
+        portion.append(firing)
+        runs += more
+    if portion:
+        yield portion
 
 
 async def write(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from lamplighter import runtime
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PORTION = 8
 """Jobs that a child takes at once meanwhile."""
 PAUSE = 0.05
-"""Seconds from one portion to the next; urgent jobs wait no longer than this."""
+"""Seconds from one portion to the next."""
 
 
 @runtime_checkable
@@ -59,8 +59,11 @@ class Way:
         """Give how many of so many jobs to ask for."""
         return min(room, PORTION) if self.made else room
 
-    def pause(self, claims: Iterable[Claim]) -> float:
-        """Give the seconds to wait after these were taken. The most urgent ones never wait."""
-        if self.made and any(claim.job.level != Level.CRITICAL for claim in claims):
-            return PAUSE
-        return 0.0
+    def pause(self, claims: Sequence[Claim]) -> float:
+        """Give the seconds to wait after these were taken.
+
+        None if there are critical ones among them: more of these may follow.
+        """
+        if not claims or not self.made:
+            return 0.0
+        return 0.0 if any(claim.job.level == Level.CRITICAL for claim in claims) else PAUSE

@@ -19,6 +19,7 @@ from lamplighter.coordinator.fire import (
     Firer,
 )
 from lamplighter.coordinator.plan import MOST_RUNS
+from lamplighter.coordinator.writing import RUNS
 from lamplighter.fleet import Fleet
 from lamplighter.model.job import Claim, ErrorInfo, Status
 from lamplighter.model.lifecycle import settle
@@ -287,6 +288,25 @@ async def test_what_one_plan_cannot_hold_follows_in_the_same_step(scene, firer, 
     assert await firer.step() == LONGEST_PAUSE
 
     assert firer.counts.fired == MOST_RUNS + 50
+
+
+async def test_what_is_written_at_once_is_bounded_by_the_jobs_in_it(
+    scene, firer, clock, engine, monkeypatch
+):
+    names = [f"s-{n}" for n in range(30)]
+    await scene.put(*names, catch_up="all", window=86_400, overlap="allow")
+    clock.advance(minutes=60)
+    fire_all, sizes = engine.schedules.fire, []
+
+    async def write(firings):
+        sizes.append(sum(len(one.runs) for one in firings))
+        return await fire_all(firings)
+
+    monkeypatch.setattr(engine.schedules, "fire", write)
+    await firer.step()
+
+    assert (sum(sizes), firer.counts.fired) == (30 * 60, 30 * 60)
+    assert max(sizes) <= RUNS < 30 * 60
 
 
 async def test_a_plan_that_cannot_be_written_stops_no_others(scene, engine, told, monkeypatch):

@@ -10,6 +10,7 @@ from lamplighter.config import Settings
 from lamplighter.connect import connect
 from lamplighter.coordinator import Firer, fire
 from lamplighter.coordinator.fire import BATCH, BEHIND_MS, REST, WAY
+from lamplighter.coordinator.plan import MOST_RUNS
 from lamplighter.model import ids
 from lamplighter.model.job import NewJob
 from lamplighter.model.lifecycle import settle
@@ -188,3 +189,20 @@ async def test_nobody_is_asked_to_make_way_where_firing_does_not_go_first(app, c
     await firer.step()
 
     assert asked == []
+
+
+@pytest.mark.usefixtures("one_by_one")
+async def test_nobody_makes_way_for_one_schedule_that_has_much_to_do(app, clock):
+    call = await app.call("report", {})
+    make = app.schedules.make
+    policy = {"catch_up": "all", "window": 86_400, "overlap": "allow"}
+    await app.schedules.put_many([make("every-second", "* * * * * *", call, **policy)])
+    firer = Firer(await app.engine(), Settings())
+    asked: list[float] = []
+    firer.on_rush = asked.append
+    clock.advance(seconds=5 * MOST_RUNS)
+
+    await firer.step()
+
+    assert firer.counts.resting
+    assert (firer.counts.fired, asked) == (2 * MOST_RUNS, [])

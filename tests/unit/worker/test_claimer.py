@@ -466,5 +466,8 @@ async def test_the_most_urgent_jobs_make_no_way():
 
         assert await bench.claimer.step() == 0.0
 
-        bench.jobs.claims = [urgent, make_claim(1, level=Level.HIGH)]
+        bench.jobs.claims = [make_claim(1), urgent]
+        assert await bench.claimer.step() == 0.0
+
+        bench.jobs.claims = [make_claim(2, level=Level.HIGH)]
         assert await bench.claimer.step() == PAUSE
