@@ -12,13 +12,13 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
-from starlette.routing import Route as Place
 from starlette.types import Receive, Scope, Send
 
 from lamplighter.model.errors import LamplighterError, StoreError
 from lamplighter.model.names import shown
 from lamplighter.server import errors, gate, openapi, problem
 from lamplighter.server.auth import check_scope
+from lamplighter.server.paths import Place
 from lamplighter.server.reading import BodyReader, QueryReader, read_key
 from lamplighter.server.route import JSON, Reply, Request, Route, Table
 from lamplighter.server.routes import TABLE

@@ -34,6 +34,8 @@ class Scope(StrEnum):
 
     JOBS_READ = "jobs:read"
     JOBS_WRITE = "jobs:write"
+    SCHEDULES_READ = "schedules:read"
+    SCHEDULES_WRITE = "schedules:write"
     OPERATOR = "operator"
 
 

@@ -73,6 +73,13 @@ class UnknownPath(HttpError):
     status = 404
 
 
+class UnknownName(HttpError):
+    """No queue or tenant of this name has jobs or settings."""
+
+    code = "unknown-name"
+    status = 404
+
+
 class WrongMethod(HttpError):
     """The path is declared, but not with this method."""
 
@@ -164,6 +171,7 @@ _STATUSES: tuple[tuple[type[LamplighterError], int], ...] = (
     (errors.KeyConflict, 409),
     (errors.WrongState, 409),
     (errors.UnknownJob, 404),
+    (errors.UnknownSchedule, 404),
     (errors.StoreError, 503),
 )
 """The first class that fits gives the status."""

@@ -104,7 +104,13 @@ def _operation(
 
 def _path(route: Route) -> Iterable[Document]:
     for name in _PARAMETER.findall(route.path):
-        yield {"name": name, "in": "path", "required": True, "schema": _STRICT}
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": "Percent-encoded: `/` inside it is written as %2F.",
+            "schema": _STRICT,
+        }
 
 
 def _query(route: Route, components: dict[str, Document]) -> Iterable[Document]:

@@ -7,10 +7,12 @@ from typing import Any
 
 from lamplighter.app import App
 from lamplighter.client import Client, unknown
-from lamplighter.model.errors import InvalidName, UnknownJob
+from lamplighter.model.errors import InvalidName, UnknownJob, UnknownSchedule
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import JobRecord
+from lamplighter.model.names import shown
 from lamplighter.port.store import Inspector
+from lamplighter.schedules import Schedule, Schedules
 from lamplighter.server.auth import Door, Principal
 from lamplighter.server.catalog import Catalog
 from lamplighter.server.cursors import Cursors
@@ -24,6 +26,7 @@ class HttpService:
         self.settings = app.settings
         self.client = Client(app.settings)
         self.client.registry = app.registry
+        self.schedules = Schedules(self.client)
         self.catalog = Catalog(self.client)
         self.cursors = Cursors(app.settings.http_secret)
         self.door = Door(keys)
@@ -49,6 +52,25 @@ class HttpService:
         if not principal.sees(record.job.tenant):
             raise unknown(record.job.id)
         return record
+
+    async def schedule(self, schedule_id: str, principal: Principal) -> Schedule:
+        """Read a schedule; what belongs to others does not exist."""
+        try:
+            found = await self.schedules.get(schedule_id)
+        except (InvalidName, UnknownSchedule):
+            raise unknown_schedule(schedule_id) from None
+        if not principal.sees(found.record.tenant):
+            raise unknown_schedule(schedule_id)
+        return found
+
+
+def unknown_schedule(schedule_id: str) -> UnknownSchedule:
+    """Make the error for an id that leads nowhere."""
+    return UnknownSchedule(
+        f"there is no schedule {shown(schedule_id)}",
+        hint="GET /v1/schedules lists all; in a path, write `/` inside an id as %2F",
+        value=schedule_id,
+    )
 
 
 def checked_id(job_id: str) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
 from lamplighter import payload
 from lamplighter.model.job import TERMINAL, Attempt, ErrorInfo, JobRecord, JobState, Mark, Status
 from lamplighter.model.journal import Line
-from lamplighter.port.values import QueueInfo, Reason, SubmitAnswer, TypeRow, WorkerInfo
+from lamplighter.port.values import DeadGroup as DeadLetters
+from lamplighter.port.values import QueueInfo, Reason, TenantInfo, TypeRow, WorkerInfo
 
 _LONGEST_RUN_MS = 100 * 365 * 86_400_000
 """Whatever says more is no time since the beginning of a run."""
@@ -21,10 +22,14 @@ class Submitted(msgspec.Struct, kw_only=True, frozen=True):
     """What became of a submission."""
 
     id: str
-    """Id of the job: the new one, or the one that has the key already."""
-    answer: SubmitAnswer
+    """Id of the job: the new one, or the one that has the key already. Of the schedule, if one was
+    asked for."""
+    answer: Literal["created", "already", "changed", "gone", "conflict"]
     """`created`; `already`: this submission was made before; `gone`: it was made before, and its
-    job has been removed since; `conflict`, in batches only: another submission has the key."""
+    job has been removed since; `conflict`, in batches only: another submission has the key;
+    `changed`, of schedules only: there was another one of this id."""
+    next_run: datetime | msgspec.UnsetType | None = msgspec.UNSET
+    """Of a schedule: when it is fired next; null: never, or it is held."""
 
 
 class SubmittedBatch(msgspec.Struct, kw_only=True, frozen=True):
@@ -163,13 +168,68 @@ class Queue(msgspec.Struct, kw_only=True, frozen=True):
     scheduled: int
     running: int
     oldest_due_seconds: float | None
+    max_wait_seconds: float
+    """A job that has been due for longer goes first, whatever its priority."""
     held: bool
+    hold: Note | None
 
 
 class Queues(msgspec.Struct, kw_only=True, frozen=True):
     """All queues."""
 
     queues: list[Queue]
+
+
+class Tenant(msgspec.Struct, kw_only=True, frozen=True):
+    """Whoever jobs run for. Counts are exact up to 10,000; then they mean: at least."""
+
+    name: str
+    weight: int
+    """Share of the workers, in proportion to the weights of others."""
+    waiting: int
+    running: int
+    held: bool
+    hold: Note | None
+
+
+class Tenants(msgspec.Struct, kw_only=True, frozen=True):
+    """The tenants that have settings, waiting or running jobs."""
+
+    tenants: list[Tenant]
+
+
+class DeadGroup(msgspec.Struct, kw_only=True, frozen=True):
+    """Dead letters of one type with one cause."""
+
+    fingerprint: str
+    type: str
+    queue: str
+    count: int
+    newest_at: datetime
+    example: str
+    """Id of the newest job among them."""
+    reason: str
+    error: ErrorSummary | None
+
+
+class DeadGroups(msgspec.Struct, kw_only=True, frozen=True):
+    """Dead letters by cause, the most frequent first; the newest 10,000 are counted."""
+
+    groups: list[DeadGroup]
+
+
+class DeadDone(msgspec.Struct, kw_only=True, frozen=True):
+    """What was done to dead letters, or would be."""
+
+    dry_run: bool
+    done: int
+    """To how many it was done."""
+    ids: list[str]
+    """Those that were chosen, the newest first."""
+    left: int
+    """How many the filter still means now, among the newest 10,000 dead letters."""
+    next: str | None
+    """Cursor to go on with, to older ones; null: all have been seen."""
 
 
 class Worker(msgspec.Struct, kw_only=True, frozen=True):
@@ -211,12 +271,12 @@ def job(record: JobRecord) -> Job:
         status=record.status,
         next_run=instant(job.due_at_ms) if waits else None,
         created_at=instant(job.created_at_ms),
-        started_at=_instant(record.claimed_at_ms),
-        finished_at=_instant(record.finished_at_ms) if record.state in TERMINAL else None,
-        result=_plain(record.result),
+        started_at=maybe_instant(record.claimed_at_ms),
+        finished_at=maybe_instant(record.finished_at_ms) if record.state in TERMINAL else None,
+        result=plain(record.result),
         result_note=record.result_note,
         reason=record.reason,
-        error=_error(record.error),
+        error=error_summary(record.error),
     )
 
 
@@ -225,9 +285,9 @@ def why_not(reason: Reason) -> WhyNot:
     return WhyNot(
         why=reason.why.value,
         text=reason.text,
-        until=_instant(reason.until_ms),
+        until=maybe_instant(reason.until_ms),
         count=reason.count,
-        note=_note(reason.mark),
+        note=note(reason.mark),
     )
 
 
@@ -240,8 +300,8 @@ def attempt(found: Attempt) -> AttemptShape:
         outcome=found.outcome,
         worker=found.worker,
         started_at=instant(found.started_at_ms),
-        finished_at=_instant(found.finished_at_ms),
-        error=_error(found.error),
+        finished_at=maybe_instant(found.finished_at_ms),
+        error=error_summary(found.error),
     )
 
 
@@ -266,7 +326,7 @@ def job_type(row: TypeRow) -> JobType:
 
 def schema_of(row: TypeRow) -> dict[str, Any]:
     """Read the schema of a type; one that cannot be read says nothing."""
-    found = _plain(row.schema.encode())
+    found = plain(row.schema.encode())
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
@@ -279,7 +339,35 @@ def queue(found: QueueInfo) -> Queue:
         scheduled=found.scheduled,
         running=found.running,
         oldest_due_seconds=None if oldest is None else oldest / 1000,
+        max_wait_seconds=found.max_wait_ms / 1000,
         held=found.held is not None,
+        hold=note(found.held),
+    )
+
+
+def tenant(found: TenantInfo) -> Tenant:
+    """Give a tenant."""
+    return Tenant(
+        name=found.name,
+        weight=found.weight,
+        waiting=found.waiting,
+        running=found.running,
+        held=found.held is not None,
+        hold=note(found.held),
+    )
+
+
+def dead_group(found: DeadLetters) -> DeadGroup:
+    """Give dead letters with one cause; their frames stay with the operators of the store."""
+    return DeadGroup(
+        fingerprint=found.fingerprint,
+        type=found.type,
+        queue=found.queue,
+        count=found.count,
+        newest_at=instant(found.newest_at_ms),
+        example=found.example,
+        reason=found.reason,
+        error=error_summary(found.error),
     )
 
 
@@ -304,19 +392,22 @@ def instant(at_ms: int) -> datetime:
     return datetime.fromtimestamp(min(max(at_ms, 0), _LAST_MS) / 1000, UTC)
 
 
-def _instant(at_ms: int | None) -> datetime | None:
+def maybe_instant(at_ms: int | None) -> datetime | None:
+    """Give an instant, if there is one."""
     return None if at_ms is None else instant(at_ms)
 
 
-def _error(found: ErrorInfo | None) -> ErrorSummary | None:
+def error_summary(found: ErrorInfo | None) -> ErrorSummary | None:
+    """Give what callers see of an error."""
     return None if found is None else ErrorSummary(type=found.type, message=found.message)
 
 
-def _note(mark: Mark | None) -> Note | None:
+def note(mark: Mark | None) -> Note | None:
+    """Give who did it, why and when."""
     return None if mark is None else Note(by=mark.by, reason=mark.reason, at=instant(mark.at_ms))
 
 
-def _plain(written: bytes | None) -> Any:
+def plain(written: bytes | None) -> Any:
     """Read stored JSON; bytes that are none are shown as text."""
     if written is None:
         return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 
@@ -16,6 +16,7 @@ from lamplighter.model.job import NewJob
 from lamplighter.model.names import check_name, shown
 from lamplighter.model.retry import Retry
 from lamplighter.server.auth import Principal
+from lamplighter.server.calendars import Instant, Times
 from lamplighter.server.errors import Forbidden
 from lamplighter.server.service import HttpService
 
@@ -40,6 +41,13 @@ class RetryPolicy(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit
         return Retry(**msgspec.structs.asdict(self))
 
 
+class JobSchedule(Times, kw_only=True, forbid_unknown_fields=True):
+    """When a job is to run again and again."""
+
+    id: str | None = None
+    """Name of the schedule; without it one is drawn."""
+
+
 class Submission(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A job to be run."""
 
@@ -49,8 +57,10 @@ class Submission(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Arguments by name, as the type's schema says."""
     delay: float | None = None
     """Seconds from now until it is due."""
-    run_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    run_at: Instant | None = None
     """When it is due, instead of `delay`; the past means now."""
+    schedule: JobSchedule | None = None
+    """When it runs again and again, instead of `delay` and `run_at`."""
     queue: str | None = None
     priority: Literal["critical", "high", "normal", "low"] | None = None
     tenant: str | None = None
@@ -73,37 +83,48 @@ async def new_job(
     key: str | None = None,
 ) -> NewJob:
     """Check a submission and make the job of it, without storing it yet."""
-    options = option.read(
-        {
-            "delay": given.delay,
-            "run_at": given.run_at,
-            "queue": given.queue,
-            "priority": given.priority,
-            "tenant": _tenant(principal, given.tenant),
-            "idempotency_key": _key(given.idempotency_key, key),
-            "retry": None if given.retry is None else given.retry.to_retry(),
-            "timeout": given.timeout,
-            "tags": given.tags,
-            "metadata": given.metadata,
-        }
-    )
+    options = {
+        "delay": given.delay,
+        "run_at": given.run_at,
+        "queue": given.queue,
+        "priority": given.priority,
+        "tenant": given.tenant,
+        "idempotency_key": _key(given.idempotency_key, key),
+        "retry": None if given.retry is None else given.retry.to_retry(),
+        "timeout": given.timeout,
+        "tags": given.tags,
+        "metadata": given.metadata,
+    }
+    made = await checked_job(service, principal, given.type, given.arguments, options)
+    return _scoped(made, f"{scope} {principal.name}")
+
+
+async def checked_job(
+    service: HttpService,
+    principal: Principal,
+    type: str,
+    arguments: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> NewJob:
+    """Check type, arguments and options, those of a submission in Python, and make the job."""
+    options = option.read({**given, "tenant": _tenant(principal, given.get("tenant"))})
     client = service.client
-    if given.type in client.registry:
-        known = client.registry.get(given.type)
-        args = known.bind((), given.arguments)
+    if type in client.registry:
+        known = client.registry.get(type)
+        args = known.bind((), arguments)
         options = options.over(
             queue=known.queue, level=known.level, delivery=known.delivery, secrets=known.secrets
         )
     else:
-        published = await service.catalog.get(check_name("job type", given.type))
+        published = await service.catalog.get(check_name("job type", type))
         if published is None:
-            _refuse_unknown(service, given.type)
+            _refuse_unknown(service, type)
         else:
             options = published.filled(options)
-        args = payload.encode(given.arguments, secrets=options.extras.secrets)
+        args = payload.encode(arguments, secrets=options.extras.secrets)
         if published is not None:
-            published.check(given.arguments)
-    return _scoped(client.new_job(given.type, args, options), f"{scope} {principal.name}")
+            published.check(arguments)
+    return client.new_job(type, args, options)
 
 
 def _tenant(principal: Principal, given: str | None) -> str | None:

@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -80,14 +80,15 @@ class Caller:
                 **given,
             }
         path, _, query = target.partition("?")
+        raw_path = quote(path, safe="/%:@!$&'()*+,;=")
         scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
             "method": method,
             "scheme": "http",
-            "path": path,
-            "raw_path": quote(path).encode(),
+            "path": unquote(raw_path),
+            "raw_path": raw_path.encode(),
             "query_string": query.encode(),
             "root_path": "",
             "headers": [(k.lower().encode(), v.encode()) for k, v in given.items()],
@@ -143,6 +144,14 @@ class Scene:
         response = await self.call("POST", "/v1/jobs", send=body)
         assert response.status == 201, response.body
         return response.json["id"]
+
+    async def put(self, schedule_id: str = "nightly", **more: Any) -> Response:
+        """Put a schedule of a job that charges; every day unless ``more`` says otherwise."""
+        when = {} if {"every", "rrule", "at"} & set(more) else {"cron": "30 2 * * *"}
+        body = {"id": schedule_id, "type": "charge", "arguments": {"order_id": "o-1"}}
+        response = await self.call("POST", "/v1/schedules", send={**body, **when, **more})
+        assert response.status in {200, 201}, response.body
+        return response
 
     async def claim(self) -> Any:
         request = ClaimRequest(

@@ -11,6 +11,7 @@ ACTIONS = [
     ("GET", ""),
     ("DELETE", ""),
     ("POST", "/retry"),
+    ("POST", "/replay"),
     ("POST", "/hold"),
     ("POST", "/unhold"),
     ("GET", "/why"),
@@ -149,6 +150,22 @@ async def test_a_running_job_cannot_be_retried(scene):
     await scene.claim()
     response = await scene.call("POST", f"/v1/jobs/{job_id}/retry")
     assert (response.status, response.code) == (409, "wrong-state")
+
+
+async def test_a_job_that_has_ended_is_replayed_under_its_id(scene):
+    job_id = await scene.submit()
+    await scene.succeed(await scene.claim())
+    response = await scene.call("POST", f"/v1/jobs/{job_id}/replay?reason=again")
+    assert (response.status, response.json["status"]) == (200, "ready")
+    assert response.json["result"] is None
+    assert (await scene.claim()).job.id == job_id
+
+
+async def test_a_job_that_has_not_ended_cannot_be_replayed(scene):
+    job_id = await scene.submit()
+    response = await scene.call("POST", f"/v1/jobs/{job_id}/replay")
+    assert (response.status, response.code) == (409, "wrong-state")
+    assert "handle" not in response.json["hint"]
 
 
 async def test_attempts_are_listed(scene):

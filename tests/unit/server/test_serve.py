@@ -107,6 +107,17 @@ def test_a_job_goes_in_and_comes_out_over_the_network(tmp_path):
         assert process.stderr.read() == ""
 
 
+def test_an_id_with_a_slash_travels_over_the_network(tmp_path):
+    (tmp_path / "shop.py").write_text(PROGRAM)
+    with serving(tmp_path, "shop:app") as (_, address):
+        body = {"id": "t-1/daily", "type": "greet", "arguments": {"name": "Ada"}, "every": 60}
+        assert ask(address, "POST", "/v1/schedules", body)[0] == 201
+        for path in ("/v1/schedules/t-1%2Fdaily", "/v1/schedules/t-1%2fdaily"):
+            status, found = ask(address, "GET", path)
+            assert (status, found["id"]) == (200, "t-1/daily")
+        assert ask(address, "GET", "/v1/schedules/t-1/daily")[1]["code"] == "unknown-path"
+
+
 def test_told_to_stop_it_finishes_what_is_under_way(tmp_path):
     with serving(tmp_path) as (process, address):
         with socket.create_connection((address.hostname, address.port), DEADLINE) as connection:

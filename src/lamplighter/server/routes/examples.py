@@ -42,3 +42,135 @@ CANCELLING: dict[str, Any] = {
     "next_run": None,
     "started_at": "2030-01-31T12:01:00Z",
 }
+
+SCHEDULE_ID = "nightly-report"
+
+NEW_SCHEDULE: dict[str, Any] = {
+    "id": SCHEDULE_ID,
+    "type": "report",
+    "arguments": {"kind": "full"},
+    "cron": "30 2 * * *",
+    "timezone": "Europe/Berlin",
+}
+
+PUT_SCHEDULE: dict[str, Any] = {
+    "id": SCHEDULE_ID,
+    "answer": "created",
+    "version": 1,
+    "next_run": "2030-02-01T01:30:00Z",
+}
+
+SCHEDULE: dict[str, Any] = {
+    "id": SCHEDULE_ID,
+    "type": "report",
+    "tenant": "default",
+    "version": 1,
+    "next_run": "2030-02-01T01:30:00Z",
+    "spec": {
+        "calendar": {
+            "kind": "cron",
+            "expression": "30 2 * * *",
+            "timezone": "Europe/Berlin",
+            "gap": "next_valid",
+            "overlap": "first",
+        },
+        "description": "At 02:30 every day, Europe/Berlin time. A time that the clocks skip "
+        "happens when the gap ends; one that they show twice happens the first time.",
+        "arguments": {"kind": "full"},
+        "queue": "default",
+        "priority": "normal",
+        "timeout": None,
+        "tags": [],
+        "metadata": {},
+        "overlap": "skip",
+        "catch_up": "latest",
+        "window": 3600,
+        "jitter": 0,
+        "shift": 0,
+        "start": None,
+        "end": None,
+        "max_runs": None,
+        "hold_after": None,
+        "keep_succeeded": 100,
+        "keep_failed": 100,
+    },
+    "unreadable": None,
+    "fired": 31,
+    "skipped": 0,
+    "failures": 0,
+    "last_due": "2030-01-31T01:30:00Z",
+    "last_job": ID,
+    "hold": None,
+    "backfill": None,
+    "created_at": "2030-01-01T00:00:00Z",
+    "changed_at": "2030-01-01T00:00:00Z",
+}
+
+BACKFILLING: dict[str, Any] = {
+    **SCHEDULE,
+    "version": 2,
+    "backfill": {
+        "from": "2030-01-01T00:00:00Z",
+        "to": "2030-01-31T00:00:00Z",
+        "at": "2030-01-01T00:00:00Z",
+        "at_once": 2,
+        "made": 0,
+    },
+}
+
+RUN: dict[str, Any] = {
+    "due": "2030-01-31T01:30:00Z",
+    "state": "succeeded",
+    "kind": "due",
+    "job": ID,
+    "reason": None,
+    "first": None,
+    "count": 1,
+    "written_at": "2030-01-31T01:30:00Z",
+    "started_at": "2030-01-31T01:30:00Z",
+    "finished_at": "2030-01-31T01:30:09Z",
+}
+
+PREVIEW: dict[str, Any] = {
+    "id": SCHEDULE_ID,
+    "shift": 0,
+    "runs": [
+        {"utc": "2030-03-30T01:30:00Z", "local": "2030-03-30T02:30:00+01:00", "mark": None},
+        {
+            "utc": "2030-03-31T01:00:00Z",
+            "local": "2030-03-31T03:00:00+02:00",
+            "mark": "moved out of a gap",
+        },
+    ],
+}
+
+DEAD_GROUP: dict[str, Any] = {
+    "fingerprint": "5d41402abc4b2a76",
+    "type": "charge",
+    "queue": "payments",
+    "count": 12,
+    "newest_at": "2030-01-31T12:00:00Z",
+    "example": ID,
+    "reason": "it failed 4 times",
+    "error": {"type": "CardDeclined", "message": "no money"},
+}
+
+QUEUE: dict[str, Any] = {
+    "name": "payments",
+    "ready": 12,
+    "scheduled": 3,
+    "running": 4,
+    "oldest_due_seconds": 0.8,
+    "max_wait_seconds": 60,
+    "held": False,
+    "hold": None,
+}
+
+TENANT: dict[str, Any] = {
+    "name": "acme",
+    "weight": 3,
+    "waiting": 12,
+    "running": 4,
+    "held": False,
+    "hold": None,
+}

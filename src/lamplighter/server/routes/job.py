@@ -8,26 +8,19 @@ import msgspec
 
 from lamplighter.client import unknown
 from lamplighter.handle import Handle
-from lamplighter.model.errors import InvalidInput, UnknownJob, WrongState
+from lamplighter.model.errors import UnknownJob, WrongState
 from lamplighter.model.job import JobState
 from lamplighter.model.journal import unpack
-from lamplighter.model.names import check_words
 from lamplighter.port.values import ChangeAnswer
 from lamplighter.server import shapes
 from lamplighter.server.auth import Scope
 from lamplighter.server.errors import InvalidCursor, InvalidQuery
 from lamplighter.server.route import Answer, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
+from lamplighter.server.routes.notes import ReasonQuery, reason_of
 
 MOST_PIECES = 100
 """Pieces of a log on a page; each has many lines."""
-
-
-class ReasonQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Why something is done."""
-
-    reason: str = ""
-    """Kept with the job, for others to see."""
 
 
 class LogQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -46,6 +39,7 @@ _REMEDIES = {
     "hold": "only a job that has not ended can be held",
     "unhold": "only a job that has not ended can be held and unheld",
     "retry": "only a waiting job can be made due now, and only a dead one run again",
+    "replay": "only a job that has ended can be run again; cancel it first, or wait",
 }
 
 
@@ -110,6 +104,20 @@ async def retry(request: Request[ReasonQuery, None]) -> Reply:
 
 @route(
     "POST",
+    "/v1/jobs/{id}/replay",
+    scope=Scope.JOBS_WRITE,
+    summary="Run a job that has ended again, under the same id.",
+    query=ReasonQuery,
+    answers=[_CHANGED],
+    errors=[UnknownJob, WrongState, InvalidQuery],
+)
+async def replay(request: Request[ReasonQuery, None]) -> Reply:
+    """Begin a new life of the job."""
+    return (await _change(request, "replay"))[1]
+
+
+@route(
+    "POST",
     "/v1/jobs/{id}/hold",
     scope=Scope.JOBS_WRITE,
     summary="Keep a job from running until it is unheld.",
@@ -139,10 +147,7 @@ async def unhold(request: Request[ReasonQuery, None]) -> Reply:
 async def _change(request: Request[ReasonQuery, None], verb: str) -> tuple[ChangeAnswer, Reply]:
     """Do an operator's verb in the name of whoever asks, and read the job after it."""
     service, principal = request.service, request.principal
-    try:
-        reason = check_words("reason", request.query.reason)
-    except InvalidInput as error:
-        raise InvalidQuery(error.cause, hint=error.hint, value=error.value) from None
+    reason = reason_of(request.query)
     record = await service.record(request.path["id"], principal)
     handle = Handle[object](service.client, record.job.id)
     try:
@@ -153,6 +158,8 @@ async def _change(request: Request[ReasonQuery, None], verb: str) -> tuple[Chang
                 answer = await handle.hold(by=principal.name, reason=reason)
             case "unhold":
                 answer = await handle.unhold(by=principal.name, reason=reason)
+            case "replay":
+                answer = await handle.replay(by=principal.name, reason=reason)
             case _:
                 answer = await handle.retry(by=principal.name, reason=reason)
     except WrongState as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -24,16 +23,19 @@ from lamplighter.model.errors import (
     UnknownType,
 )
 from lamplighter.model.job import NewJob
-from lamplighter.model.names import check_name
-from lamplighter.model.timetable import milliseconds
-from lamplighter.port.filters import statuses_of
+from lamplighter.model.names import shown
+from lamplighter.port.schedules import PutAnswer
 from lamplighter.port.values import JobFilter, SubmitAnswer
-from lamplighter.server import shapes
-from lamplighter.server.auth import Scope
+from lamplighter.server import scheduling, shapes
+from lamplighter.server.auth import Principal, Scope, check_scope
+from lamplighter.server.calendars import calendar_of
 from lamplighter.server.errors import Forbidden, InvalidCursor, InvalidQuery, LimitExceeded
+from lamplighter.server.filters import Choice, job_filter
+from lamplighter.server.paths import location
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
-from lamplighter.server.submission import Submission, new_job
+from lamplighter.server.routes.schedules import COLLECTION, next_run
+from lamplighter.server.submission import JobSchedule, Submission, new_job
 
 DEFAULT_PAGE = 50
 
@@ -49,6 +51,8 @@ _REFUSALS = (
 )
 _SCOPE = "POST /v1/jobs"
 """One scope of keys for single jobs and batches: a job repeated in a batch is the same job."""
+_ONCE = ("delay", "run_at", "idempotency_key")
+"""What is said of a job that runs once."""
 _BREATH = 200
 """Jobs of a batch after which other requests have their turn."""
 
@@ -57,23 +61,24 @@ _BREATH = 200
     "POST",
     "/v1/jobs",
     scope=Scope.JOBS_WRITE,
-    summary="Submit a job, to run now, after a delay or at an instant.",
+    summary="Submit a job, to run now, after a delay, at an instant or by a schedule.",
     body=Body(kind=Submission, example=examples.SUBMISSION),
     keyed=True,
     answers=[
         Answer(
             status=201,
             kind=shapes.Submitted,
-            text="The job is stored.",
+            text="The job is stored, or the schedule of it.",
             example={"id": examples.ID, "answer": "created"},
-            headers={"Location": "Where the job is."},
+            headers={"Location": "Where the job, or the schedule, is."},
         ),
         Answer(
             status=200,
             kind=shapes.Submitted,
-            text="This submission was made before, under the same key: nothing was stored.",
+            text="This submission was made before, under the same key: nothing was stored. Or "
+            "there was a schedule of this id: it is changed, or was exactly so before.",
             example={"id": examples.ID, "answer": "already"},
-            headers={"Location": "Where the job is."},
+            headers={"Location": "Where the job, or the schedule, is."},
         ),
     ],
     errors=[*_REFUSALS, KeyConflict],
@@ -81,12 +86,39 @@ _BREATH = 200
 async def submit(request: Request[Nothing, Submission]) -> Reply:
     """Store one job."""
     service = request.service
+    if request.body.schedule is not None:
+        return await _schedule(request, request.body.schedule)
     new = await new_job(service, request.principal, request.body, scope=_SCOPE, key=request.key)
     (answer,) = await service.client.submit([new])
     raise_conflict(new, answer)
     created = answer.answer is SubmitAnswer.CREATED
-    shape = shapes.Submitted(id=answer.id, answer=answer.answer)
+    shape = shapes.Submitted(id=answer.id, answer=answer.answer.value)
     return Reply(201 if created else 200, shape, {"Location": f"/v1/jobs/{answer.id}"})
+
+
+async def _schedule(request: Request[Nothing, Submission], times: JobSchedule) -> Reply:
+    """Put a schedule for the job, instead of storing it."""
+    service, principal, body = request.service, request.principal, request.body
+    check_scope(principal, Scope.SCHEDULES_WRITE)
+    beside = [name for name in _ONCE if getattr(body, name) is not None]
+    if beside or request.key is not None:
+        name = beside[0] if beside else "Idempotency-Key"
+        raise InvalidOption(
+            f"{shown(name)} was given beside a schedule",
+            hint="leave it out: the schedule says when, and under its id the same again changes "
+            "nothing",
+            value=name,
+        )
+    given = msgspec.structs.asdict(times)
+    calendar = calendar_of(given)
+    job = await new_job(service, principal, body, scope=_SCOPE)
+    new = scheduling.made(scheduling.named(times.id, body.type), calendar, job, given)
+    answer = (await scheduling.put(service, principal, new)).answer
+    shape = shapes.Submitted(
+        id=new.id, answer=answer.value, next_run=await next_run(service, new.id)
+    )
+    status = 201 if answer is PutAnswer.CREATED else 200
+    return Reply(status, shape, {"Location": location(COLLECTION, new.id)})
 
 
 @route(
@@ -119,7 +151,7 @@ async def submit_batch(request: Request[Nothing, list[Submission]]) -> Reply:
     return Reply(
         200,
         shapes.SubmittedBatch(
-            jobs=[shapes.Submitted(id=each.id, answer=each.answer) for each in answers],
+            jobs=[shapes.Submitted(id=each.id, answer=each.answer.value) for each in answers],
             created=sum(each.answer is SubmitAnswer.CREATED for each in answers),
         ),
     )
@@ -133,6 +165,12 @@ async def _checked(request: Request[Nothing, list[Submission]]) -> Sequence[NewJ
         if number % _BREATH == _BREATH - 1:
             await runtime.sleep(0)
         try:
+            if given.schedule is not None:
+                raise InvalidOption(
+                    "a batch takes no schedules",
+                    hint="put them one by one, with POST /v1/schedules",
+                    value="schedule",
+                )
             new = await new_job(service, request.principal, given, scope=_SCOPE)
         except LamplighterError as error:
             error.cause = f"jobs[{number}]: {error.cause}"
@@ -142,19 +180,11 @@ async def _checked(request: Request[Nothing, list[Submission]]) -> Sequence[NewJ
     return jobs
 
 
-class JobQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class JobQuery(Choice, kw_only=True, forbid_unknown_fields=True):
     """Which jobs; several values of one parameter mean any of them."""
 
     status: list[str] = msgspec.field(default_factory=list[str])
     """A status, or `pending` (scheduled, ready, retrying) or `failed` (dead)."""
-    type: list[str] = msgspec.field(default_factory=list[str])
-    queue: list[str] = msgspec.field(default_factory=list[str])
-    tenant: list[str] = msgspec.field(default_factory=list[str])
-    fingerprint: list[str] = msgspec.field(default_factory=list[str])
-    """Kind of the last error."""
-    tag: str | None = None
-    finished_after: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    finished_before: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] = DEFAULT_PAGE
     """Jobs on a page."""
     cursor: str | None = None
@@ -179,11 +209,10 @@ class JobQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 )
 async def list_jobs(request: Request[JobQuery, None]) -> Reply:
     """Read one page."""
-    service, query, own = request.service, request.query, request.principal.tenant
-    if own is not None and query.tenant and own not in query.tenant:
-        # Jobs of other tenants do not exist for whoever has one of their own.
+    service, query = request.service, request.query
+    which = _filter(query, request.principal)
+    if which is None:
         return Reply(200, shapes.JobPage(jobs=[], next=None))
-    which = _filter(query, query.tenant if own is None else [own])
     listing = f"jobs {which!r}"
     place = service.cursors.read(query.cursor, listing)
     inspector = await service.inspector()
@@ -193,25 +222,8 @@ async def list_jobs(request: Request[JobQuery, None]) -> Reply:
     return Reply(200, shapes.JobPage(jobs=list(map(shapes.job, page.jobs)), next=following))
 
 
-def _filter(query: JobQuery, tenants: Sequence[str]) -> JobFilter:
-    """Check the filter; not every store can look for a name that cannot be."""
-    after, before = query.finished_after, query.finished_before
+def _filter(query: JobQuery, principal: Principal) -> JobFilter | None:
     try:
-        which = JobFilter(
-            statuses=tuple(query.status),
-            types=_names("job type", query.type),
-            queues=_names("queue", query.queue),
-            tenants=_names("tenant", tenants),
-            fingerprints=_names("fingerprint", query.fingerprint),
-            tag=None if query.tag is None else check_name("tag", query.tag),
-            finished_after_ms=None if after is None else milliseconds(after),
-            finished_before_ms=None if before is None else milliseconds(before),
-        )
-        statuses_of(which)
+        return job_filter(query, principal, query.status)
     except LamplighterError as error:
         raise InvalidQuery(error.cause, hint=error.hint, value=error.value) from None
-    return which
-
-
-def _names(what: str, given: Sequence[str]) -> tuple[str, ...]:
-    return tuple(check_name(what, name) for name in given)

@@ -1,10 +1,24 @@
-"""Queues: how much waits in them, and for how long."""
+"""Queues: how much waits in them, for how long, and how they are served."""
 
 from __future__ import annotations
 
+import msgspec
+
+from lamplighter.model.errors import InvalidName, InvalidOption, InvalidTime
+from lamplighter.model.lifecycle import milliseconds
+from lamplighter.model.names import check_name, shown
+from lamplighter.options import positive_seconds
+from lamplighter.port.store import queue_topic
+from lamplighter.port.values import QueueInfo, QueueSettings
 from lamplighter.server import shapes
-from lamplighter.server.auth import Scope
-from lamplighter.server.route import Answer, Nothing, Reply, Request, route
+from lamplighter.server.auth import Principal, Scope
+from lamplighter.server.errors import Forbidden, InvalidQuery, UnknownName
+from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
+from lamplighter.server.routes import examples
+from lamplighter.server.routes.notes import ReasonQuery, reason_of
+from lamplighter.server.service import HttpService
+
+_QUEUE = Answer(status=200, kind=shapes.Queue, text="The queue.", example=examples.QUEUE)
 
 
 @route(
@@ -17,23 +31,101 @@ from lamplighter.server.route import Answer, Nothing, Reply, Request, route
             status=200,
             kind=shapes.Queues,
             text="All queues by name.",
-            example={
-                "queues": [
-                    {
-                        "name": "payments",
-                        "ready": 12,
-                        "scheduled": 3,
-                        "running": 4,
-                        "oldest_due_seconds": 0.8,
-                        "held": False,
-                    }
-                ]
-            },
+            example={"queues": [examples.QUEUE]},
         )
     ],
 )
 async def list_queues(request: Request[Nothing, None]) -> Reply:
     """Read the queues."""
-    inspector = await request.service.inspector()
-    found = await request.service.client.repeatable(inspector.queues)
+    found = await _queues(request.service)
     return Reply(200, shapes.Queues(queues=list(map(shapes.queue, found))))
+
+
+@route(
+    "GET",
+    "/v1/queues/{name}",
+    scope=Scope.OPERATOR,
+    summary="Look at a queue.",
+    answers=[_QUEUE],
+    errors=[UnknownName],
+)
+async def show(request: Request[Nothing, None]) -> Reply:
+    """Read one of the queues."""
+    return Reply(200, shapes.queue(await _queue(request.service, request.path["name"])))
+
+
+class QueueChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is set on a queue; what is left out stays."""
+
+    max_wait_seconds: float | None = None
+    """How long a job may be due before it goes first, whatever its priority."""
+    held: bool | None = None
+    """Whether its jobs are kept from running."""
+
+
+@route(
+    "PUT",
+    "/v1/queues/{name}",
+    scope=Scope.OPERATOR,
+    summary="Set a queue's longest wait, hold it, or let it go on.",
+    query=ReasonQuery,
+    body=Body(kind=QueueChange, example={"max_wait_seconds": 30, "held": False}),
+    answers=[_QUEUE],
+    errors=[Forbidden, UnknownName, InvalidQuery, InvalidName, InvalidOption, InvalidTime],
+)
+async def put(request: Request[ReasonQuery, QueueChange]) -> Reply:
+    """Set what is given."""
+    service, body, reason = request.service, request.body, reason_of(request.query)
+    refuse_one_tenant(request.principal, "queues, which all tenants share")
+    name = check_name("queue", request.path["name"])
+    wait = body.max_wait_seconds
+    if wait is None and body.held is None:
+        raise InvalidOption("nothing is set", hint="give `max_wait_seconds` or `held`")
+    wait_ms = None if wait is None else milliseconds(positive_seconds("max_wait_seconds", wait))
+    settings = QueueSettings(max_wait_ms=wait_ms, held=body.held)
+    engine = await service.client.engine()
+    by = request.principal.name
+    await service.client.repeatable(
+        lambda: engine.settings.put_queue(name, settings, by=by, reason=reason)
+    )
+    await wake(service)
+    return Reply(200, shapes.queue(await _queue(service, name)))
+
+
+async def wake(service: HttpService) -> None:
+    """Wake all workers, because something that kept jobs from running may have changed."""
+    engine = await service.client.engine()
+    for queue in await _queues(service):
+        await engine.wakeup.notify(queue_topic(queue.name))
+
+
+def refuse_one_tenant(principal: Principal, what: str) -> None:
+    """Refuse whoever has a tenant of their own to set what acts on others."""
+    if principal.tenant is not None:
+        raise Forbidden(
+            f"{shown(principal.name)} is only for tenant {shown(principal.tenant)}, and may not "
+            f"set {what}",
+            hint="ask an operator of the whole service",
+            value=principal.tenant,
+        )
+
+
+def unknown_name(what: str, name: str) -> UnknownName:
+    """Make the error for a name that leads nowhere."""
+    return UnknownName(
+        f"no {what} {shown(name)} has jobs or settings",
+        hint=f"GET /v1/{what}s lists all that have",
+        value=name,
+    )
+
+
+async def _queue(service: HttpService, name: str) -> QueueInfo:
+    for found in await _queues(service):
+        if found.name == name:
+            return found
+    raise unknown_name("queue", name)
+
+
+async def _queues(service: HttpService) -> list[QueueInfo]:
+    inspector = await service.inspector()
+    return await service.client.repeatable(inspector.queues)

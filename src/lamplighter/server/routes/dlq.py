@@ -1,0 +1,190 @@
+"""Dead letters: jobs that failed for good, by cause; run them again or remove them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from lamplighter.model.errors import InvalidInput, InvalidName, InvalidOption
+from lamplighter.model.job import JobRecord
+from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
+from lamplighter.port.values import ChangeAnswer, JobFilter
+from lamplighter.server import shapes
+from lamplighter.server.auth import Scope
+from lamplighter.server.errors import InvalidCursor, InvalidQuery
+from lamplighter.server.filters import Choice, job_filter
+from lamplighter.server.route import Answer, Body, Reply, Request, route
+from lamplighter.server.routes import examples
+from lamplighter.server.routes.notes import ReasonQuery, reason_of
+
+MOST = 1_000
+"""Dead letters that one request may be about."""
+
+_PAGE = 100
+_LOOKS = 20
+"""Pages that one request reads at most; a page may be short."""
+_DEAD = ("dead",)
+
+
+class DeadQuery(Choice, kw_only=True, forbid_unknown_fields=True):
+    """Which dead letters; several values of one parameter mean any of them."""
+
+
+@route(
+    "GET",
+    "/v1/dlq",
+    scope=Scope.OPERATOR,
+    summary="Group the dead letters by type and cause, the most frequent first.",
+    query=DeadQuery,
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.DeadGroups,
+            text="The groups.",
+            example={"groups": [examples.DEAD_GROUP]},
+        )
+    ],
+    errors=[InvalidQuery],
+)
+async def list_groups(request: Request[DeadQuery, None]) -> Reply:
+    """Count the dead letters."""
+    service = request.service
+    try:
+        which = job_filter(request.query, request.principal, _DEAD)
+    except InvalidInput as error:
+        raise InvalidQuery(error.cause, hint=error.hint, value=error.value) from None
+    if which is None:
+        return Reply(200, shapes.DeadGroups(groups=[]))
+    inspector = await service.inspector()
+    found = await service.client.repeatable(lambda: inspector.dead_groups(which))
+    return Reply(200, shapes.DeadGroups(groups=list(map(shapes.dead_group, found))))
+
+
+class DeadChoice(Choice, kw_only=True, forbid_unknown_fields=True):
+    """Which dead letters, and how many of them at once."""
+
+    all: bool = False
+    """Mean all of them, without a filter."""
+    dry_run: bool = False
+    """Only tell which would be meant."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST)] = 100
+    """How many at most in this request."""
+    cursor: str | None = None
+    """`next` of the answer before, to go on with older ones."""
+
+
+_BODY = Body(kind=DeadChoice, example={"fingerprint": ["5d41402abc4b2a76"], "dry_run": True})
+_DONE = Answer(
+    status=200,
+    kind=shapes.DeadDone,
+    text="To which it was done, or would be, and how many are left.",
+    example={"dry_run": True, "done": 0, "ids": [examples.ID], "left": 1, "next": None},
+)
+
+
+@route(
+    "POST",
+    "/v1/dlq:replay",
+    scope=Scope.OPERATOR,
+    summary="Run dead letters again, some at a time: same id, all attempts anew.",
+    query=ReasonQuery,
+    body=_BODY,
+    answers=[_DONE],
+    errors=[InvalidQuery, InvalidCursor, InvalidName, InvalidOption],
+)
+async def replay(request: Request[ReasonQuery, DeadChoice]) -> Reply:
+    """Replay what is chosen."""
+    return await _act(request, "replay")
+
+
+@route(
+    "POST",
+    "/v1/dlq:purge",
+    scope=Scope.OPERATOR,
+    summary="Remove dead letters for ever, some at a time.",
+    query=ReasonQuery,
+    body=_BODY,
+    answers=[_DONE],
+    errors=[InvalidQuery, InvalidCursor, InvalidName, InvalidOption],
+)
+async def purge(request: Request[ReasonQuery, DeadChoice]) -> Reply:
+    """Remove what is chosen."""
+    return await _act(request, "purge")
+
+
+async def _act(
+    request: Request[ReasonQuery, DeadChoice], verb: Literal["replay", "purge"]
+) -> Reply:
+    """Do it to some dead letters, from the newest to the oldest, so that none is met twice."""
+    service, body, reason = request.service, request.body, reason_of(request.query)
+    which = _chosen(request)
+    if which is None:
+        nothing = shapes.DeadDone(dry_run=body.dry_run, done=0, ids=[], left=0, next=None)
+        return Reply(200, nothing)
+    listing = f"dead letters {which!r}"
+    place = service.cursors.read(body.cursor, listing)
+    engine = await service.client.engine()
+    ids, done = list[str](), 0
+    for _ in range(_LOOKS):
+        size = min(_PAGE, engine.capabilities.max_batch, body.limit - len(ids))
+        page = await service.client.repeatable(
+            lambda size=size, place=place: engine.inspector.jobs(which, limit=size, cursor=place)
+        )
+        if page.jobs and not body.dry_run:
+            done += await _done(request, engine, verb, page.jobs, reason)
+        ids += [record.job.id for record in page.jobs]
+        place = page.cursor
+        if place is None or len(ids) >= body.limit:
+            break
+    groups = await service.client.repeatable(lambda: engine.inspector.dead_groups(which))
+    shape = shapes.DeadDone(
+        dry_run=body.dry_run,
+        done=done,
+        ids=ids,
+        left=sum(group.count for group in groups),
+        next=service.cursors.written(place, listing),
+    )
+    return Reply(200, shape)
+
+
+def _chosen(request: Request[ReasonQuery, DeadChoice]) -> JobFilter | None:
+    """Give the filter, and refuse to mean everything by mistake or two things at once."""
+    body = request.body
+    filtered = any(getattr(body, name) not in ([], None) for name in Choice.__struct_fields__)
+    if filtered and body.all:
+        raise InvalidOption(
+            "both a filter and `all` were given", hint="give one of them", value="all"
+        )
+    if not (filtered or body.all):
+        raise InvalidOption(
+            "no dead letters are chosen",
+            hint='give a filter, as in {"type": ["charge"]}, or {"all": true} to mean all of them',
+        )
+    return job_filter(body, request.principal, _DEAD)
+
+
+async def _done(
+    request: Request[ReasonQuery, DeadChoice],
+    engine: Engine,
+    verb: Literal["replay", "purge"],
+    records: Sequence[JobRecord],
+    reason: str,
+) -> int:
+    """Do it to these, wake who may care, and tell how many it was done to."""
+    act = engine.jobs.replay if verb == "replay" else engine.jobs.purge
+    ids, by = [record.job.id for record in records], request.principal.name
+    answers = await request.service.client.repeatable(lambda: act(ids, by=by, reason=reason))
+    done = {answer.id for answer in answers if answer.answer is ChangeAnswer.DONE}
+    if verb == "purge":
+        await engine.wakeup.notify(FINISHED_TOPIC)
+        return len(done)
+    news: dict[str, Counter[str]] = {}
+    for record in records:
+        if record.job.id in done:
+            news.setdefault(record.job.queue, Counter())[record.job.type] += 1
+    for queue, types in news.items():
+        await engine.wakeup.notify(queue_topic(queue), jobs=types)
+    return len(done)

@@ -1,0 +1,307 @@
+"""One schedule: look at it, change it, operate it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from lamplighter.model.errors import (
+    InvalidInput,
+    InvalidOption,
+    InvalidTime,
+    UnknownSchedule,
+    WrongState,
+)
+from lamplighter.model.names import shown
+from lamplighter.model.recurring import BACKFILL_LIMIT
+from lamplighter.port.schedules import ScheduleAnswer
+from lamplighter.schedules.making import instant
+from lamplighter.server import schedule_shapes as shapes
+from lamplighter.server import scheduling
+from lamplighter.server.auth import Scope
+from lamplighter.server.calendars import Instant
+from lamplighter.server.errors import InvalidCursor, InvalidQuery
+from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
+from lamplighter.server.routes import examples
+from lamplighter.server.routes.notes import ReasonQuery, reason_of
+from lamplighter.server.routes.schedules import DEFAULT_PAGE, REFUSALS
+from lamplighter.server.scheduling import ScheduleChange
+from lamplighter.server.service import unknown_schedule
+
+MOST_PREVIEWS = 100
+
+_SCHEDULE = Answer(
+    status=200, kind=shapes.ScheduleShape, text="The schedule.", example=examples.SCHEDULE
+)
+_CHANGED = Answer(
+    status=200, kind=shapes.ScheduleShape, text="The schedule after it.", example=examples.SCHEDULE
+)
+
+
+@route(
+    "GET",
+    "/v1/schedules/{id}",
+    scope=Scope.SCHEDULES_READ,
+    summary="Look at a schedule.",
+    answers=[_SCHEDULE],
+    errors=[UnknownSchedule],
+)
+async def show(request: Request[Nothing, None]) -> Reply:
+    """Read the schedule."""
+    found = await request.service.schedule(request.path["id"], request.principal)
+    return Reply(200, shapes.schedule(found))
+
+
+class VersionQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Which version is meant."""
+
+    version: int | None = None
+    """The version that was looked at: if it is another by now, nothing is changed."""
+
+
+@route(
+    "PATCH",
+    "/v1/schedules/{id}",
+    scope=Scope.SCHEDULES_WRITE,
+    summary="Change what is given about a schedule; the rest stays. null means: by default.",
+    query=VersionQuery,
+    body=Body(kind=ScheduleChange, example={"cron": "45 2 * * *", "max_runs": None}),
+    answers=[_CHANGED],
+    errors=[UnknownSchedule, WrongState, InvalidQuery, InvalidInput, *REFUSALS],
+)
+async def change(request: Request[VersionQuery, msgspec.Struct]) -> Reply:
+    """Put the schedule as it is to be from now on."""
+    service, principal, wanted = request.service, request.principal, request.query.version
+    found = await service.schedule(request.path["id"], principal)
+    if wanted is not None and wanted != found.record.version:
+        raise WrongState(
+            f"the schedule {shown(found.id)} has the version {found.record.version}, not {wanted}",
+            hint="look at it again, and repeat the change with the version that it has now",
+            value=wanted,
+        )
+    new = await scheduling.changed_of(service, principal, found, request.body)
+    await scheduling.put(service, principal, new)
+    return Reply(200, shapes.schedule(await service.schedule(found.id, principal)))
+
+
+@route(
+    "DELETE",
+    "/v1/schedules/{id}",
+    scope=Scope.SCHEDULES_WRITE,
+    summary="Remove a schedule and its history. Jobs that it has made go on.",
+    query=ReasonQuery,
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.DeletedSchedule,
+            text="It is gone.",
+            example={"id": examples.SCHEDULE_ID},
+        )
+    ],
+    errors=[UnknownSchedule, InvalidQuery],
+)
+async def delete(request: Request[ReasonQuery, None]) -> Reply:
+    """Remove the schedule."""
+    service, reason = request.service, reason_of(request.query)
+    found = await service.schedule(request.path["id"], request.principal)
+    (answer,) = await service.schedules.delete(found.id, by=request.principal.name, reason=reason)
+    if answer.answer is ScheduleAnswer.UNKNOWN:
+        raise unknown_schedule(found.id)
+    return Reply(200, shapes.DeletedSchedule(id=found.id))
+
+
+# ── operate ──────────────────────────────────────────────────────────────────────────────────
+
+
+@route(
+    "POST",
+    "/v1/schedules/{id}/hold",
+    scope=Scope.SCHEDULES_WRITE,
+    summary="Keep a schedule from being fired. Jobs that it has made go on.",
+    query=ReasonQuery,
+    answers=[_CHANGED],
+    errors=[UnknownSchedule, InvalidQuery],
+)
+async def hold(request: Request[ReasonQuery, None]) -> Reply:
+    """Hold the schedule."""
+    service, principal, reason = request.service, request.principal, reason_of(request.query)
+    found = await service.schedule(request.path["id"], principal)
+    await service.schedules.hold(found.id, by=principal.name, reason=reason)
+    return Reply(200, shapes.schedule(await service.schedule(found.id, principal)))
+
+
+@route(
+    "POST",
+    "/v1/schedules/{id}/unhold",
+    scope=Scope.SCHEDULES_WRITE,
+    summary="Let a held schedule go on; what was missed is made up for as its policy says.",
+    query=ReasonQuery,
+    answers=[_CHANGED],
+    errors=[UnknownSchedule, InvalidQuery],
+)
+async def unhold(request: Request[ReasonQuery, None]) -> Reply:
+    """Let the schedule go on."""
+    service, principal, reason = request.service, request.principal, reason_of(request.query)
+    found = await service.schedule(request.path["id"], principal)
+    await service.schedules.unhold(found.id, by=principal.name, reason=reason)
+    return Reply(200, shapes.schedule(await service.schedule(found.id, principal)))
+
+
+@route(
+    "POST",
+    "/v1/schedules/{id}/trigger",
+    scope=Scope.SCHEDULES_WRITE,
+    summary="Run the job of a schedule now, as its overlap policy allows.",
+    query=ReasonQuery,
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.TriggeredRun,
+            text="It has a job that runs now, or when the run before it has ended.",
+            example={"id": examples.SCHEDULE_ID, "job": examples.ID, "state": "started"},
+        )
+    ],
+    errors=[UnknownSchedule, WrongState, InvalidQuery, InvalidInput],
+)
+async def trigger(request: Request[ReasonQuery, None]) -> Reply:
+    """Make a run that is not in the calendar."""
+    service, principal, reason = request.service, request.principal, reason_of(request.query)
+    found = await service.schedule(request.path["id"], principal)
+    answer, _ = await service.schedules.trigger(found.id, by=principal.name, reason=reason)
+    if answer.job_id is None or answer.state is None:
+        policy = found.spec.policy.overlap.value
+        raise WrongState(
+            f"the schedule {shown(found.id)} was not run: the run before has not ended, and its "
+            f"overlap policy `{policy}` lets no more of them wait",
+            hint="wait for its end, cancel that job, or change `overlap` of the schedule",
+            value=found.id,
+        )
+    return Reply(200, shapes.TriggeredRun(id=found.id, job=answer.job_id, state=answer.state))
+
+
+class BackfillBody(
+    msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}
+):
+    """Which occurrences of the past are to be run."""
+
+    from_: Instant
+    """After this instant…"""
+    to: Instant
+    """…up to this one."""
+    at_once: Annotated[int, msgspec.Meta(ge=1, le=BACKFILL_LIMIT)] = 1
+    """How many of its jobs may be unfinished at once."""
+
+
+@route(
+    "POST",
+    "/v1/schedules/{id}/backfill",
+    scope=Scope.SCHEDULES_WRITE,
+    summary="Run occurrences of the past that have not been run, a few at a time.",
+    query=ReasonQuery,
+    body=Body(
+        kind=BackfillBody,
+        example={"from": "2030-01-01T00:00:00Z", "to": "2030-01-31T00:00:00Z", "at_once": 2},
+    ),
+    answers=[
+        Answer(
+            status=202,
+            kind=shapes.ScheduleShape,
+            text="It has begun; `backfill` of the schedule tells how far it is.",
+            example=examples.BACKFILLING,
+        )
+    ],
+    errors=[UnknownSchedule, WrongState, InvalidQuery, InvalidOption, InvalidTime],
+)
+async def backfill(request: Request[ReasonQuery, BackfillBody]) -> Reply:
+    """Begin the backfill; the same again is no other one."""
+    service, principal, body = request.service, request.principal, request.body
+    reason = reason_of(request.query)
+    found = await service.schedule(request.path["id"], principal)
+    try:
+        await service.schedules.backfill(
+            found.id, body.from_, body.to, limit=body.at_once, by=principal.name, reason=reason
+        )
+    except WrongState as error:
+        hint = "wait for its end: `backfill` of the schedule tells how far it is"
+        raise WrongState(error.cause, hint=hint, value=error.value) from None
+    return Reply(202, shapes.schedule(await service.schedule(found.id, principal)))
+
+
+# ── look ahead and back ──────────────────────────────────────────────────────────────────────
+
+
+class RunQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which runs."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1)] = DEFAULT_PAGE
+    """Runs on a page."""
+    cursor: str | None = None
+    """`next` of the page before."""
+
+
+@route(
+    "GET",
+    "/v1/schedules/{id}/runs",
+    scope=Scope.SCHEDULES_READ,
+    summary="List what became of the occurrences of a schedule, the latest due first.",
+    query=RunQuery,
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.RunPage,
+            text="A page of runs.",
+            example={"runs": [examples.RUN], "next": None},
+        )
+    ],
+    errors=[UnknownSchedule, InvalidQuery, InvalidCursor],
+)
+async def runs(request: Request[RunQuery, None]) -> Reply:
+    """Read one page of the history."""
+    service, query = request.service, request.query
+    found = await service.schedule(request.path["id"], request.principal)
+    listing = f"runs {found.id}"
+    place = service.cursors.read(query.cursor, listing)
+    limit = min(query.limit, service.settings.http_page)
+    engine = await service.client.engine()
+    page = await service.client.repeatable(
+        lambda: engine.schedules.runs(found.id, limit=limit, cursor=place)
+    )
+    following = service.cursors.written(page.cursor, listing)
+    return Reply(200, shapes.RunPage(runs=list(map(shapes.run, page.runs)), next=following))
+
+
+class PreviewQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which occurrences to come."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=MOST_PREVIEWS)] = 10
+    after: Instant | None = None
+    """Only those later than this; without it, than now."""
+
+
+@route(
+    "GET",
+    "/v1/schedules/{id}/preview",
+    scope=Scope.SCHEDULES_READ,
+    summary="Foretell when a schedule fires, and where a change of the clocks acts.",
+    query=PreviewQuery,
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.Previews,
+            text="The next occurrences; fewer if there are no more.",
+            example=examples.PREVIEW,
+        )
+    ],
+    errors=[UnknownSchedule, InvalidQuery, InvalidInput],
+)
+async def preview(request: Request[PreviewQuery, None]) -> Reply:
+    """Work out the next occurrences."""
+    after = request.query.after
+    if after is not None:
+        try:
+            instant("after", after)
+        except InvalidTime as error:
+            raise InvalidQuery(error.cause, hint=error.hint, value=error.value) from None
+    found = await request.service.schedule(request.path["id"], request.principal)
+    return Reply(200, shapes.previews(found, found.preview(request.query.count, after=after)))

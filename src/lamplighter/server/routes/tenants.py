@@ -1,0 +1,104 @@
+"""Tenants: who shares the workers, and in which proportion."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from lamplighter.model.errors import InvalidName, InvalidOption
+from lamplighter.model.names import check_name
+from lamplighter.model.stride import DEFAULT_WEIGHT, MAX_WEIGHT, MIN_WEIGHT
+from lamplighter.port.values import TenantInfo, TenantSettings
+from lamplighter.server import shapes
+from lamplighter.server.auth import Scope
+from lamplighter.server.errors import Forbidden, InvalidQuery, UnknownName
+from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
+from lamplighter.server.routes import examples
+from lamplighter.server.routes.notes import ReasonQuery, reason_of
+from lamplighter.server.routes.queues import refuse_one_tenant, unknown_name, wake
+from lamplighter.server.service import HttpService
+
+_TENANT = Answer(status=200, kind=shapes.Tenant, text="The tenant.", example=examples.TENANT)
+
+
+@route(
+    "GET",
+    "/v1/tenants",
+    scope=Scope.OPERATOR,
+    summary="List the tenants that have settings, waiting or running jobs; at most 1,000.",
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.Tenants,
+            text="The tenants by name.",
+            example={"tenants": [examples.TENANT]},
+        )
+    ],
+)
+async def list_tenants(request: Request[Nothing, None]) -> Reply:
+    """Read the tenants."""
+    found = await _tenants(request.service)
+    seen = [shapes.tenant(each) for each in found if request.principal.sees(each.name)]
+    return Reply(200, shapes.Tenants(tenants=seen))
+
+
+@route(
+    "GET",
+    "/v1/tenants/{name}",
+    scope=Scope.OPERATOR,
+    summary="Look at a tenant.",
+    answers=[_TENANT],
+    errors=[UnknownName],
+)
+async def show(request: Request[Nothing, None]) -> Reply:
+    """Read one of the tenants."""
+    name = request.path["name"]
+    for found in await _tenants(request.service):
+        if found.name == name and request.principal.sees(name):
+            return Reply(200, shapes.tenant(found))
+    raise unknown_name("tenant", name)
+
+
+class TenantChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is set on a tenant; what is left out stays."""
+
+    weight: Annotated[int, msgspec.Meta(ge=MIN_WEIGHT, le=MAX_WEIGHT)] | None = None
+    """Share of the workers, in proportion to the weights of others."""
+    held: bool | None = None
+    """Whether its jobs are kept from running."""
+
+
+@route(
+    "PUT",
+    "/v1/tenants/{name}",
+    scope=Scope.OPERATOR,
+    summary="Set a tenant's weight, hold it, or let it go on.",
+    query=ReasonQuery,
+    body=Body(kind=TenantChange, example={"weight": 3, "held": False}),
+    answers=[_TENANT],
+    errors=[Forbidden, InvalidQuery, InvalidName, InvalidOption],
+)
+async def put(request: Request[ReasonQuery, TenantChange]) -> Reply:
+    """Set what is given."""
+    service, body, reason = request.service, request.body, reason_of(request.query)
+    refuse_one_tenant(request.principal, "the shares of tenants")
+    name = check_name("tenant", request.path["name"])
+    if body.weight is None and body.held is None:
+        raise InvalidOption("nothing is set", hint="give `weight` or `held`")
+    settings = TenantSettings(weight=body.weight, held=body.held)
+    engine = await service.client.engine()
+    by = request.principal.name
+    await service.client.repeatable(
+        lambda: engine.settings.put_tenant(name, settings, by=by, reason=reason)
+    )
+    await wake(service)
+    found = {each.name: each for each in await _tenants(service)}
+    # The list of tenants is bounded; what was just written is known all the same.
+    shown = found.get(name) or TenantInfo(name=name, weight=body.weight or DEFAULT_WEIGHT)
+    return Reply(200, shapes.tenant(shown))
+
+
+async def _tenants(service: HttpService) -> list[TenantInfo]:
+    inspector = await service.inspector()
+    return await service.client.repeatable(inspector.tenants)

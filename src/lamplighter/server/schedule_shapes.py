@@ -1,0 +1,259 @@
+"""What callers get of schedules and their runs. Fields stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from lamplighter.model.errors import InvalidInput
+from lamplighter.model.recurring import CatchUp, Overlap, Spec
+from lamplighter.model.schedule import Mark, Preview, encode
+from lamplighter.port.schedules import Backfill, PutAnswer, RunKind, RunRecord, RunState
+from lamplighter.schedules import Schedule
+from lamplighter.secrecy import concealed
+from lamplighter.server.shapes import Note, instant, maybe_instant, note, plain
+
+
+class ScheduleSpec(msgspec.Struct, kw_only=True, frozen=True):
+    """When a schedule fires, which job it runs, and what it does when things go wrong."""
+
+    calendar: dict[str, Any]
+    """As it is stored: `kind`, and what belongs to it."""
+    description: str
+    """The calendar in words."""
+    arguments: Any
+    """Without those that are secret."""
+    queue: str
+    priority: str
+    timeout: float | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    overlap: Overlap
+    catch_up: CatchUp
+    window: float
+    jitter: float
+    shift: float
+    """Seconds by which its jitter fires it later than its calendar says."""
+    start: datetime | None
+    end: datetime | None
+    max_runs: int | None
+    hold_after: int | None
+    keep_succeeded: int
+    keep_failed: int
+
+
+class BackfillState(msgspec.Struct, kw_only=True, frozen=True, rename={"from_": "from"}):
+    """How far a backfill is."""
+
+    from_: datetime
+    to: datetime
+    at: datetime
+    """All up to this have their job."""
+    at_once: int
+    made: int
+
+
+class ScheduleShape(msgspec.Struct, kw_only=True, frozen=True):
+    """A schedule."""
+
+    id: str
+    type: str
+    tenant: str
+    version: int
+    """Grows with every change."""
+    next_run: datetime | None
+    """When it is fired next; null: never, or it is held."""
+    spec: ScheduleSpec | None
+    unreadable: str | None
+    """Why there is no `spec`: another version has written it."""
+    fired: int
+    skipped: int
+    failures: int
+    """Runs that have failed since the last that succeeded."""
+    last_due: datetime | None
+    last_job: str | None
+    hold: Note | None
+    backfill: BackfillState | None
+    created_at: datetime
+    changed_at: datetime
+
+
+class SchedulePage(msgspec.Struct, kw_only=True, frozen=True):
+    """Some schedules by id."""
+
+    schedules: list[ScheduleShape]
+    next: str | None
+    """Cursor of the next page; null: that was all. A page may be short and have one."""
+
+
+class PutSchedule(msgspec.Struct, kw_only=True, frozen=True):
+    """What became of a schedule that was put."""
+
+    id: str
+    answer: PutAnswer
+    """`created`; `changed`; `already`: it was exactly so before."""
+    version: int
+    next_run: datetime | None
+    """When it is fired next; null: never, or it is held."""
+
+
+class DeletedSchedule(msgspec.Struct, kw_only=True, frozen=True):
+    """A schedule that is gone."""
+
+    id: str
+
+
+class TriggeredRun(msgspec.Struct, kw_only=True, frozen=True):
+    """A run that was asked for."""
+
+    id: str
+    job: str
+    """Id of its job."""
+    state: RunState
+    """`started`, or `queued`: it runs when the run before it has ended."""
+
+
+class RunShape(msgspec.Struct, kw_only=True, frozen=True):
+    """What became of an occurrence."""
+
+    due: datetime
+    state: RunState
+    kind: RunKind
+    job: str | None
+    reason: str | None
+    """Why it was skipped."""
+    first: datetime | None
+    """Of skipped ones that stand together: the first."""
+    count: int | None
+    """How many they are; null: very many."""
+    written_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class RunPage(msgspec.Struct, kw_only=True, frozen=True):
+    """Some runs, the latest due first."""
+
+    runs: list[RunShape]
+    next: str | None
+    """Cursor of the next page; null: that was all."""
+
+
+class PreviewShape(msgspec.Struct, kw_only=True, frozen=True):
+    """An occurrence to come."""
+
+    utc: datetime
+    local: str
+    """The same instant as the clocks of its time zone show it, with the offset."""
+    mark: Mark | None
+    """What a change of the clocks has to do with it."""
+
+
+class Previews(msgspec.Struct, kw_only=True, frozen=True):
+    """The next occurrences of a schedule."""
+
+    id: str
+    shift: float
+    """Seconds by which each is fired later, because of the jitter."""
+    runs: list[PreviewShape]
+
+
+def schedule(found: Schedule) -> ScheduleShape:
+    """Give a schedule; what cannot be read of it is told as `unreadable`."""
+    record = found.record
+    try:
+        spec, unreadable = _spec(found, found.spec), None
+    except InvalidInput as error:
+        spec, unreadable = None, error.cause
+    return ScheduleShape(
+        id=record.id,
+        type=record.type,
+        tenant=record.tenant,
+        version=record.version,
+        next_run=next_run(found),
+        spec=spec,
+        unreadable=unreadable,
+        fired=record.fired,
+        skipped=record.skipped,
+        failures=record.failures,
+        last_due=maybe_instant(record.last_due_ms),
+        last_job=record.last_job,
+        hold=note(record.hold),
+        backfill=_backfill(record.backfill),
+        created_at=instant(record.created_at_ms),
+        changed_at=instant(record.changed_at_ms),
+    )
+
+
+def next_run(found: Schedule) -> datetime | None:
+    """Give when a schedule is fired next."""
+    return maybe_instant(None if found.record.hold else found.record.due_ms)
+
+
+def _spec(found: Schedule, spec: Spec) -> ScheduleSpec:
+    template, policy = spec.template, spec.policy
+    extras = template.extras
+    return ScheduleSpec(
+        calendar=encode(spec.calendar),
+        description=spec.calendar.describe(),
+        arguments=plain(concealed(template.args, extras.secrets)),
+        queue=template.queue,
+        priority=template.level.label,
+        timeout=extras.timeout,
+        tags=list(extras.tags),
+        metadata=dict(extras.metadata),
+        overlap=policy.overlap,
+        catch_up=policy.catch_up,
+        window=policy.window_ms / 1000,
+        jitter=policy.jitter_ms / 1000,
+        shift=found.shift.total_seconds(),
+        start=maybe_instant(policy.start_ms),
+        end=maybe_instant(policy.end_ms),
+        max_runs=policy.max_runs,
+        hold_after=policy.hold_after,
+        keep_succeeded=policy.keep_succeeded,
+        keep_failed=policy.keep_failed,
+    )
+
+
+def _backfill(found: Backfill | None) -> BackfillState | None:
+    if found is None:
+        return None
+    return BackfillState(
+        from_=instant(found.from_ms),
+        to=instant(found.to_ms),
+        at=instant(found.cursor_ms),
+        at_once=found.limit,
+        made=found.made,
+    )
+
+
+def run(found: RunRecord) -> RunShape:
+    """Give what became of an occurrence."""
+    return RunShape(
+        due=instant(found.due_ms),
+        state=found.state,
+        kind=found.kind,
+        job=found.job_id,
+        reason=found.reason,
+        first=maybe_instant(found.first_ms),
+        count=found.count,
+        written_at=instant(found.at_ms),
+        started_at=maybe_instant(found.started_at_ms),
+        finished_at=maybe_instant(found.finished_at_ms),
+    )
+
+
+def previews(found: Schedule, runs: Sequence[Preview]) -> Previews:
+    """Give the next occurrences of a schedule."""
+    return Previews(
+        id=found.id,
+        shift=found.shift.total_seconds(),
+        runs=[
+            PreviewShape(utc=each.utc, local=each.local.isoformat(), mark=each.mark)
+            for each in runs
+        ],
+    )

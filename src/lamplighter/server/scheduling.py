@@ -1,0 +1,183 @@
+"""From the body of a request to a schedule: checked as a whole before anything is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+import msgspec
+
+from lamplighter import payload, runtime
+from lamplighter.job import Call
+from lamplighter.model.job import NewJob
+from lamplighter.model.names import shown
+from lamplighter.model.recurring import Policy, Template
+from lamplighter.model.schedule import Calendar
+from lamplighter.model.timetable import moment
+from lamplighter.port.schedules import NewSchedule, Put
+from lamplighter.schedules import Schedule, ScheduleOptions, new_schedule
+from lamplighter.secrecy import HIDDEN
+from lamplighter.server.auth import Principal
+from lamplighter.server.calendars import Times, calendar_of, changed_calendar
+from lamplighter.server.errors import Forbidden
+from lamplighter.server.service import HttpService
+from lamplighter.server.submission import RetryPolicy, checked_job
+
+_JOB = ("queue", "priority", "tenant", "retry", "timeout", "tags", "metadata")
+_POLICY = tuple(name for name in ScheduleOptions.__annotations__ if name != "timezone")
+
+
+class NewScheduleBody(Times, kw_only=True, forbid_unknown_fields=True):
+    """A schedule: which job, and when."""
+
+    id: str | None = None
+    """Its name; the same again changes it. Without it one is drawn."""
+    type: str
+    """Name of the job type."""
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    """Arguments of each job by name, as the type's schema says."""
+    queue: str | None = None
+    priority: Literal["critical", "high", "normal", "low"] | None = None
+    tenant: str | None = None
+    """On whose behalf its jobs run."""
+    retry: RetryPolicy | None = None
+    timeout: float | None = None
+    """Seconds the handler has."""
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+ScheduleChange = msgspec.defstruct(
+    "ScheduleChange",
+    [
+        (field.name, field.type | msgspec.UnsetType, msgspec.UNSET)
+        for field in msgspec.structs.fields(NewScheduleBody)
+        if field.name != "id"
+    ],
+    namespace={"__doc__": "What is to be different about a schedule; null means: by default."},
+    module=__name__,
+    kw_only=True,
+    forbid_unknown_fields=True,
+)
+"""Every field of a new schedule but its id, each of which may be left out."""
+
+
+def named(schedule_id: str | None, job_type: str) -> str:
+    """Give the id of a new schedule; draw one if none is given."""
+    return f"{job_type}-{runtime.nonce()}" if schedule_id is None else schedule_id
+
+
+async def new_of(service: HttpService, principal: Principal, body: NewScheduleBody) -> NewSchedule:
+    """Check a schedule and make it, without storing it yet."""
+    given = msgspec.structs.asdict(body)
+    calendar = calendar_of(given)
+    job = await checked_job(service, principal, body.type, body.arguments, _job_options(given))
+    return made(named(body.id, body.type), calendar, job, given)
+
+
+def made(
+    schedule_id: str, calendar: Calendar, job: NewJob, given: Mapping[str, Any]
+) -> NewSchedule:
+    """Make a schedule of its parts; of what is given only the policy is read."""
+    policy = {name: given[name] for name in _POLICY if given.get(name) is not None}
+    return new_schedule(schedule_id, calendar, Call[object](job), policy)
+
+
+async def changed_of(
+    service: HttpService, principal: Principal, found: Schedule, change: msgspec.Struct
+) -> NewSchedule:
+    """Make the schedule that a change makes of a stored one; what is not given stays."""
+    spec = found.spec
+    given = {
+        name: value
+        for name, value in msgspec.structs.asdict(change).items()
+        if value is not msgspec.UNSET
+    }
+    calendar = changed_calendar(spec, given)
+    job = await _changed_job(service, principal, spec.template, given)
+    return made(found.id, calendar, job, {**_policy_fields(spec.policy), **given})
+
+
+async def put(service: HttpService, principal: Principal, new: NewSchedule) -> Put:
+    """Store a schedule in the name of whoever asks, unless its id belongs to somebody else."""
+    if principal.tenant is not None:
+        engine = await service.client.engine()
+        found = await service.client.repeatable(lambda: engine.schedules.schedule(new.id))
+        if found is not None and not principal.sees(found.tenant):
+            raise Forbidden(
+                f"{shown(principal.name)} may not use the id {shown(new.id)} for a schedule",
+                hint="take another, such as one that begins with the name of your tenant",
+                value=new.id,
+            )
+    (answer,) = await service.schedules.put_many([new], by=principal.name)
+    return answer
+
+
+def _job_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: given.get(name) for name in _JOB}
+    if isinstance(found["retry"], RetryPolicy):
+        found["retry"] = found["retry"].to_retry()
+    return found
+
+
+async def _changed_job(
+    service: HttpService, principal: Principal, old: Template, given: Mapping[str, Any]
+) -> NewJob:
+    if not any(name in given for name in (*_JOB, "type", "arguments")):
+        return NewJob(
+            id="",  # the template has none
+            type=old.type,
+            args=old.args,
+            queue=old.queue,
+            level=old.level,
+            tenant=old.tenant,
+            delivery=old.delivery,
+            extras=old.extras,
+            cost=old.cost,
+        )
+    fields = _job_fields(old)
+    if given.get("type", old.type) != old.type:
+        # Another type brings its own queue and priority, unless they are given too.
+        del fields["queue"], fields["priority"]
+    arguments = payload.plain(old.args)
+    if "arguments" in given:
+        arguments = _unhidden(given["arguments"], old)
+    options = _job_options({**fields, **given})
+    return await checked_job(service, principal, given.get("type", old.type), arguments, options)
+
+
+def _unhidden(given: Mapping[str, Any], old: Template) -> dict[str, Any]:
+    """Put the stored value back where a caller repeats what stands in its place in listings."""
+    stored = cast("dict[str, Any]", payload.plain(old.args))
+    secrets = old.extras.secrets
+    return {
+        name: stored.get(name) if name in secrets and value == HIDDEN else value
+        for name, value in given.items()
+    }
+
+
+def _job_fields(old: Template) -> dict[str, Any]:
+    return {
+        "queue": old.queue,
+        "priority": old.level.label,
+        "tenant": old.tenant,
+        "retry": old.extras.retry,
+        "timeout": old.extras.timeout,
+        "tags": list(old.extras.tags) or None,
+        "metadata": dict(old.extras.metadata) or None,
+    }
+
+
+def _policy_fields(old: Policy) -> dict[str, Any]:
+    return {
+        "overlap": old.overlap.value,
+        "catch_up": old.catch_up.value,
+        "window": old.window_ms / 1000,
+        "jitter": old.jitter_ms / 1000,
+        "start": None if old.start_ms is None else moment(old.start_ms),
+        "end": None if old.end_ms is None else moment(old.end_ms),
+        "max_runs": old.max_runs,
+        "hold_after": old.hold_after,
+        "keep_succeeded": old.keep_succeeded,
+        "keep_failed": old.keep_failed,
+    }
