@@ -62,17 +62,18 @@ async def test_what_is_large_reaches_the_server_while_others_here_are_still_at_w
     transport: Transport, admin: redis.Redis, size: int, *, goes_at_once: bool
 ):
     there: list[bool] = []
+    name = f"text-{size}"  # the other case uses the same server
 
     async def others() -> None:
         deadline = time.monotonic() + (10.0 if goes_at_once else 0.2)
-        while not admin.exists("large") and time.monotonic() < deadline:
+        while not admin.exists(name) and time.monotonic() < deadline:
             time.sleep(0.01)  # noqa: ASYNC251 - the loop is busy: that is the point
-        there.append(bool(admin.exists("large")))
+        there.append(bool(admin.exists(name)))
 
     await transport.command("ECHO", "connected")
     asked = [
         asyncio.create_task(transport.command("ECHO", "first")),
-        asyncio.create_task(transport.command("SET", "large", b"x" * size)),
+        asyncio.create_task(transport.command("SET", name, b"x" * size)),
         asyncio.create_task(others()),
     ]
     await asyncio.gather(*asked)
