@@ -24,8 +24,8 @@ from lamplighter.engines.redis.wire import MORE, ProtocolError, ReplyError, pack
 from lamplighter.model.errors import InvalidUrl
 
 _CHUNK = 1 << 18
-_SMALL = 1 << 16
-_LARGE = 1 << 12
+_JOINED, _AT_ONCE = 1 << 16, 1 << 12
+"""Bytes below which a text is sent with the next one, and from which it does not wait for it."""
 _CONNECT_SECONDS = 5.0
 _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -121,7 +121,7 @@ class Connection:
         self._outgoing.append(packed)
         if self._writing:
             return
-        if len(packed) >= _LARGE or (first and len(self._pending) == 1):
+        if len(packed) >= _AT_ONCE or (first and len(self._pending) == 1):
             self._flush()
         elif first:
             self._loop.call_soon(self._flush)
@@ -131,7 +131,7 @@ class Connection:
         outgoing = self._outgoing
         try:
             while outgoing:
-                if len(outgoing) > 1 and len(outgoing[0]) < _SMALL:
+                if len(outgoing) > 1 and len(outgoing[0]) < _JOINED:
                     together = b"".join(outgoing)
                     outgoing.clear()
                     outgoing.append(together)
