@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 
@@ -157,11 +158,16 @@ class Client:
         """Wake who waits for work that falls due before the next regular look."""
         soon = int(self.settings.poll * 1000)
         until = runtime.now_ms() + soon
+        counted = Counter(
+            [
+                (job.queue, job.type)
+                for job in jobs
+                if (job.delay_ms <= soon if job.run_at_ms is None else job.run_at_ms <= until)
+            ]
+        )
         news: dict[str, dict[str, int]] = {}
-        for job in jobs:
-            if job.delay_ms <= soon if job.run_at_ms is None else job.run_at_ms <= until:
-                types = news.setdefault(job.queue, {})
-                types[job.type] = types.get(job.type, 0) + 1
+        for (queue, kind), count in counted.items():
+            news.setdefault(queue, {})[kind] = count
         for queue, types in news.items():
             await engine.wakeup.notify(queue_topic(queue), jobs=types)
         if events.listened():

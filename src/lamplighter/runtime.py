@@ -16,9 +16,14 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Callable, Coroutine, Generator, Iterator
 
 log = logging.getLogger("lamplighter.runtime")
+
+_DRAW_BITS = 72
+"""Random bits of a draw: no id needs more."""
+_DRAWS = 256
+"""Draws that are made at once."""
 
 
 class Runtime(Protocol):
@@ -49,14 +54,20 @@ class Runtime(Protocol):
         ...
 
 
+def _draw() -> list[int]:
+    size = _DRAW_BITS // 8
+    drawn = os.urandom(_DRAWS * size)
+    return [int.from_bytes(drawn[at : at + size], "little") for at in range(0, len(drawn), size)]
+
+
 class System:
     """The real world."""
 
     def __init__(self) -> None:
         self._chance = _random.Random()
-        self._pool = 0
-        self._pool_bits = 0
-        self._pool_pid = 0
+        self._draws: Iterator[int] = iter(())
+        # A forked child must not repeat what its parent draws.
+        os.register_at_fork(after_in_child=self._forget_draws)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -73,15 +84,18 @@ class System:
         return self._chance.random()
 
     def random_bits(self, bits: int) -> int:
-        # One system call serves many ids; a forked child must not repeat its parent's pool.
-        if self._pool_bits < bits or self._pool_pid != os.getpid():
-            self._pool = int.from_bytes(os.urandom(512), "little")
-            self._pool_bits = 4096
-            self._pool_pid = os.getpid()
-        value = self._pool & ((1 << bits) - 1)
-        self._pool >>= bits
-        self._pool_bits -= bits
-        return value
+        if bits > _DRAW_BITS:
+            return int.from_bytes(os.urandom((bits + 7) // 8), "little") >> -bits % 8
+        # One system call serves many ids. An iterator gives each number to one thread only; a
+        # number and its place, read and written apart, would be given to two.
+        drawn = next(self._draws, None)
+        while drawn is None:
+            self._draws = iter(_draw())
+            drawn = next(self._draws, None)
+        return drawn >> (_DRAW_BITS - bits)
+
+    def _forget_draws(self) -> None:
+        self._draws = iter(())
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
