@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
 from lamplighter.cli import output, reading, shapes, store
 from lamplighter.cli.jobs import PAGE, print_answers, print_jobs, show_job
+from lamplighter.cli.pace import Pace, Tally
 from lamplighter.model.errors import InvalidInput, InvalidName, WrongState
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import Attempt, JobRecord, JobState
@@ -20,6 +22,15 @@ from lamplighter.port.values import ChangeAnswer, Changed, DeadGroup, JobFilter
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _EXAMPLES = 20
+_WORDS = {"replay": "run again", "purge": "removed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Who does it, and why."""
+
+    by: str
+    reason: str
 
 
 def filter_options(command: Command) -> Command:
@@ -113,10 +124,17 @@ def _show_cause(fingerprint: str, url: str | None, *, as_json: bool) -> None:
 @filter_options
 @click.option("--all", "everything", is_flag=True, help="All dead letters.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be run again.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0.01, max=100_000),
+    metavar="N",
+    help="At most so many a second, so that those who run them are not flooded.",
+)
 @store.operator_options
 @store.store_options
 def replay(
     job_ids: tuple[str, ...],
+    rate: float | None,
     by: str | None,
     reason: str,
     url: str | None,
@@ -132,7 +150,8 @@ def replay(
         _foresee(url, job_ids, which, "would be run again", as_json=as_json)
         return
     ids = reading.ids(job_ids)
-    _act("replay", ids, which, url=url, by=store.operator(by), reason=reason, as_json=as_json)
+    note = Note(store.operator(by), reason)
+    _act("replay", ids, which, url=url, note=note, as_json=as_json, rate=rate)
 
 
 @dlq.command()
@@ -168,7 +187,7 @@ def purge(
             hint="add --yes to remove them, or --dry-run to see which",
             value=number,
         )
-    _act("purge", ids, which, url=url, by=store.operator(by), reason=reason, as_json=as_json)
+    _act("purge", ids, which, url=url, note=Note(store.operator(by), reason), as_json=as_json)
 
 
 def _choice(
@@ -203,11 +222,11 @@ def _act(
     which: JobFilter,
     *,
     url: str | None,
-    by: str,
-    reason: str,
+    note: Note,
     as_json: bool,
+    rate: float | None = None,
 ) -> None:
-    answers = store.run(_change(verb, ids, which, url=url, by=by, reason=reason))
+    answers = store.run(_change(verb, ids, which, url=url, note=note, rate=rate))
     if ids:
         print_answers(answers, as_json=as_json)
         return
@@ -215,8 +234,7 @@ def _act(
     if as_json:
         output.print_json({"count": len(answers), "answers": dict(counts)})
         return
-    word = "run again" if verb == "replay" else "removed"
-    output.print_text(f"{output.letters(counts[ChangeAnswer.DONE.value])} {word}")
+    output.print_text(f"{output.letters(counts[ChangeAnswer.DONE.value])} {_WORDS[verb]}")
 
 
 # ── with the store ───────────────────────────────────────────────────────────────────────────
@@ -291,24 +309,50 @@ async def _pages(engine: Engine, which: JobFilter) -> AsyncIterator[list[JobReco
 
 
 async def _change(
-    verb: str, ids: Sequence[str], which: JobFilter, *, url: str | None, by: str, reason: str
+    verb: str,
+    ids: Sequence[str],
+    which: JobFilter,
+    *,
+    url: str | None,
+    note: Note,
+    rate: float | None,
 ) -> list[Changed]:
     async with store.opened(url) as engine:
         act = engine.jobs.replay if verb == "replay" else engine.jobs.purge
 
         async def change(some: Sequence[str]) -> list[Changed]:
-            return await act(some, by=by, reason=reason)
+            return await act(some, by=note.by, reason=note.reason)
 
         if ids:
             # The verbs take any job that has ended; here only dead ones are meant.
             refused = {job_id: await _refusal(engine, job_id) for job_id in ids}
             dead = [job_id for job_id, refusal in refused.items() if refusal is None]
-            done = {answer.id: answer for answer in await store.change(engine, dead, change)}
+            changed = await _paced(engine, dead, change, Pace(rate), Tally(len(dead), _WORDS[verb]))
+            done = {answer.id: answer for answer in changed}
             return [refused[job_id] or done[job_id] for job_id in ids]
+        pace, tally = Pace(rate), Tally(await _number(engine, which), _WORDS[verb])
         answers: list[Changed] = []
         async for page in _pages(engine, which):
-            answers += await store.change(engine, [record.job.id for record in page], change)
+            some = [record.job.id for record in page]
+            answers += await _paced(engine, some, change, pace, tally)
         return answers
+
+
+async def _paced(
+    engine: Engine, ids: Sequence[str], change: store.Change, pace: Pace, tally: Tally
+) -> list[Changed]:
+    answers: list[Changed] = []
+    while len(answers) < len(ids):
+        some = ids[len(answers) : len(answers) + pace.portion(len(ids))]
+        await pace.wait(len(some))
+        answers += await store.change(engine, some, change)
+        tally.add(len(some))
+    return answers
+
+
+async def _number(engine: Engine, which: JobFilter) -> int:
+    """Say how many there are about: jobs die and are removed meanwhile."""
+    return sum(group.count for group in await engine.inspector.dead_groups(which))
 
 
 async def _refusal(engine: Engine, job_id: str) -> Changed | None:

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from lamplighter import runtime
 from lamplighter.model.job import JobState, Status
 
 OTHER = "e" * 16
@@ -118,3 +119,18 @@ def test_a_long_list_of_letters_is_replayed_whole(answer, store, monkeypatch):
     for _ in range(5):
         store.dead()
     assert answer("dlq", "replay", "--all") == {"count": 5, "answers": {"done": 5}}
+
+
+def test_a_replay_takes_the_time_that_its_rate_asks_for(answer, store):
+    for _ in range(5):
+        store.dead()
+    began = runtime.monotonic()
+    assert answer("dlq", "replay", "--all", "--rate", "10") == {"count": 5, "answers": {"done": 5}}
+    assert runtime.monotonic() - began >= 0.3  # two at once, then as much again, then the last
+
+
+def test_a_rate_that_is_none_is_refused(lamplighter, store):
+    store.dead()
+    refused = lamplighter("dlq", "replay", "--all", "--rate", "0")
+    assert refused.exit_code == 2
+    assert "--rate" in refused.stderr

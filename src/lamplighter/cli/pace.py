@@ -1,0 +1,54 @@
+"""Much to do, at no more than a given speed, and a word on how far it is."""
+
+from __future__ import annotations
+
+import math
+
+from lamplighter import runtime
+from lamplighter.cli import output
+
+_PORTIONS_A_SECOND = 5
+_WORD_EVERY = 5.0
+"""Seconds between two words on how far it is."""
+
+
+class Pace:
+    """Lets at most ``rate`` things a second be done; None: as many as there are."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate = rate
+        self._free_at = runtime.monotonic()
+
+    def portion(self, most: int) -> int:
+        """Say how many to do at once: what a fifth of a second allows, one at least."""
+        if self._rate is None:
+            return most
+        return max(1, min(most, math.floor(self._rate / _PORTIONS_A_SECOND)))
+
+    async def wait(self, number: int) -> None:
+        """Wait until so many more may be done."""
+        if self._rate is None:
+            return
+        now = runtime.monotonic()
+        if now < self._free_at:
+            await runtime.sleep(self._free_at - now)
+        self._free_at = max(now, self._free_at) + number / self._rate
+
+
+class Tally:
+    """Says now and then how many of about how many are done, beside the answer."""
+
+    def __init__(self, total: int, word: str) -> None:
+        self._total = total
+        self._word = word
+        self._done = 0
+        self._told_at = runtime.monotonic()
+
+    def add(self, number: int) -> None:
+        """Count what was done."""
+        self._done += number
+        now = runtime.monotonic()
+        if now - self._told_at >= _WORD_EVERY:
+            self._told_at = now
+            of = f" of about {self._total:,}" if self._total > self._done else ""
+            output.note(f"{self._done:,}{of} {self._word}")
