@@ -15,16 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("core", "build", "dev", "peers", "peers-arq", "peers-taskiq")
+LOCKS = ("core", "build", "server", "dev", "hostile", "peers", "peers-arq", "peers-taskiq")
 ALLOWED_IN = {
     "pytest": ("port/conformance", "testing"),
     "pytest_asyncio": ("port/conformance", "testing"),
     "hypothesis": ("port/conformance",),
     "psycopg": ("engines/postgres",),
+    "cryptography": ("server",),
     "hiredis": ("engines/redis",),
+    "httptools": ("server",),
+    "httpx2": ("http",),
     "jsonschema_rs": ("server",),
+    "jwt": ("server",),
     "starlette": ("server",),
     "uvicorn": ("server",),
+    "uvloop": ("server",),
 }
 """Libraries that are not required at run time: for tests that are shipped, and for extras."""
 DATA = frozenset({"tzdata"})
