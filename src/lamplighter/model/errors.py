@@ -132,6 +132,12 @@ class UnknownSchedule(LamplighterError, LookupError):
     code = "unknown-schedule"
 
 
+class UnknownToken(LamplighterError, LookupError):
+    """No token with this prefix is in the store."""
+
+    code = "unknown-token"
+
+
 class UnknownType(LamplighterError, LookupError):
     """No job type of this name is known here."""
 

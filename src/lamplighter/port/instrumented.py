@@ -1,6 +1,6 @@
 """Tells of every call of a verb from outside, so that engines hold no telemetry.
 
-When nobody listens, a call costs one look at a list.
+When nobody listens or counts, a call costs two looks.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from lamplighter import runtime
-from lamplighter.observability import events
+from lamplighter.observability import calls, events
 from lamplighter.port.store import DEFAULT_LEASE_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
+    from lamplighter.port.access import Access
+    from lamplighter.port.activity import Activity
     from lamplighter.port.capabilities import Capabilities
     from lamplighter.port.checkup import Checkup
     from lamplighter.port.schedules import ScheduleStore
@@ -60,8 +62,16 @@ class Instrumented:
         return self._settings
 
     @property
+    def access(self) -> Access:
+        return self._access
+
+    @property
     def wakeup(self) -> Wakeup:
         return self._engine.wakeup
+
+    @property
+    def activity(self) -> Activity:
+        return self._activity
 
     @property
     def inspector(self) -> Inspector:
@@ -91,6 +101,8 @@ class Instrumented:
         self._schedules: ScheduleStore = told(engine.schedules)
         self._membership: Membership = told(engine.membership)
         self._settings: Settings = told(engine.settings)
+        self._activity: Activity = told(engine.activity)
+        self._access: Access = told(engine.access)
         self._inspector: Inspector = told(engine.inspector)
 
 
@@ -114,16 +126,22 @@ def _telling(
 ) -> Callable[P, Coroutine[Any, Any, R]]:
     @wraps(call)
     async def tell(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not events.listened():
+        watching = calls.watching()
+        if watching is None and not events.listened():
             return await call(*args, **kwargs)
         began = runtime.monotonic()
         try:
             answer = await call(*args, **kwargs)
         except Exception as error:
             seconds = runtime.monotonic() - began
+            if watching is not None:
+                watching.failed(verb)
             events.emit(events.STORE_ERROR, verb=verb, seconds=seconds, error=error)
             raise
-        events.emit(events.STORE_CALL, verb=verb, seconds=runtime.monotonic() - began)
+        seconds = runtime.monotonic() - began
+        if watching is not None:
+            watching.answered(verb, seconds)
+        events.emit(events.STORE_CALL, verb=verb, seconds=seconds)
         return answer
 
     return tell

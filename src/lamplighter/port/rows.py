@@ -7,9 +7,17 @@ from typing import Any
 
 from lamplighter.model.job import Attempt, Job, JobRecord, JobState, status_of
 from lamplighter.port import texts
+from lamplighter.port.access import AuditEntry, AuditRecord, TokenRecord
 from lamplighter.port.schedules import ScheduleRecord
 
-__all__ = ["SCHEDULE_WIDTH", "attempt_of", "record_of", "schedule_of"]
+__all__ = [
+    "SCHEDULE_WIDTH",
+    "attempt_of",
+    "audit_of",
+    "record_of",
+    "schedule_of",
+    "token_of",
+]
 
 SCHEDULE_WIDTH = 17
 """How many columns `schedule_of` reads; statements list them first."""
@@ -89,3 +97,36 @@ def schedule_of(row: Sequence[Any]) -> ScheduleRecord:
         backfill=texts.backfill_of(row[15]),
         zones=row[16],
     )
+
+
+def token_of(row: Sequence[Any], now: int) -> TokenRecord:
+    """Build a token from prefix, digest, name, scopes, tenant, created, by whom, expires and the
+    mark of who revoked it.
+    """
+    expires = row[7]
+    return TokenRecord(
+        prefix=row[0],
+        digest=row[1],
+        name=row[2],
+        scopes=tuple(row[3].split()),
+        tenant=row[4],
+        created_at_ms=row[5],
+        created_by=row[6],
+        expires_at_ms=expires,
+        left_ms=None if expires is None else max(0, expires - now),
+        revoked=texts.mark_of(row[8]),
+    )
+
+
+def audit_of(row: Sequence[Any]) -> AuditRecord:
+    """Build an audit entry from its place, id, when, who, action, object, answer, tenant, why."""
+    entry = AuditEntry(
+        id=row[1],
+        by=row[3],
+        action=row[4],
+        object=row[5],
+        answer=row[6],
+        tenant=row[7],
+        reason=row[8],
+    )
+    return AuditRecord(row[2], entry)

@@ -49,6 +49,10 @@ class NewSchedule:
     schedule has missed it, and does not begin behind it. None: it is not known."""
     zones: str = ""
     """Version of the time zone data that ``due_ms`` was computed with."""
+    expect_tenant: str | None = None
+    """Put it only if a known one of this id belongs to this tenant; None: whoever it belongs to."""
+    expect_version: int | None = None
+    """Put it only if there is one, of this version; None: whatever there is."""
 
 
 class PutAnswer(StrEnum):
@@ -58,6 +62,10 @@ class PutAnswer(StrEnum):
     CHANGED = "changed"
     ALREADY = "already"
     """It was exactly so before; nothing was changed."""
+    CONFLICT = "conflict"
+    """It is not of the version that was expected; nothing was changed."""
+    UNKNOWN = "unknown"
+    """It is not there, or not the expected tenant's; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,7 @@ class Put:
     id: str
     answer: PutAnswer
     version: int
+    """The one it has now; 0 if it is unknown."""
 
 
 # ── fire ─────────────────────────────────────────────────────────────────────────────────────
@@ -330,7 +339,9 @@ class ScheduleStore(Protocol):
         is earlier. Known with another spec, tenant or type: version + 1, and ``due_ms`` as given
         or now if that is later than the one it had; cursor, counts, runs, hold, backfill and the
         last job stay, so that no occurrence is fired twice and none between is lost. Known and
-        equal: `already`. Two of one id in a call follow each other.
+        equal: `already`. Two of one id in a call follow each other. What is known and not of
+        ``expect_tenant``, or expected in a version and not known, is `unknown`; what is known,
+        not equal and not of ``expect_version`` is `conflict`; both change nothing.
         """
         ...
 

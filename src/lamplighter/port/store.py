@@ -12,11 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from lamplighter.port.values import COUNT_LIMIT
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
     from lamplighter.model.lifecycle import Settlement
+    from lamplighter.port.access import Access
+    from lamplighter.port.activity import Activity
     from lamplighter.port.capabilities import Capabilities
     from lamplighter.port.checkup import Checkup
     from lamplighter.port.schedules import ScheduleStore
@@ -308,8 +312,8 @@ class Inspector(Protocol):
         """Count jobs per state, each exact up to 10,000."""
         ...
 
-    async def queues(self) -> list[QueueInfo]:
-        """List queues by name."""
+    async def queues(self, *, most: int = COUNT_LIMIT) -> list[QueueInfo]:
+        """List queues by name; their waiting jobs are counted up to ``most``."""
         ...
 
     async def tenants(self) -> list[TenantInfo]:
@@ -383,8 +387,18 @@ class Engine(Protocol):
         ...
 
     @property
+    def access(self) -> Access:
+        """Tokens and the audit log."""
+        ...
+
+    @property
     def wakeup(self) -> Wakeup:
         """Hints between processes."""
+        ...
+
+    @property
+    def activity(self) -> Activity:
+        """What workers did, and what waits as a whole."""
         ...
 
     @property

@@ -341,12 +341,17 @@ class Explanation:
 
 
 COUNT_LIMIT = 10_000
+LEVEL_LIMIT = 1_000
+"""To which levels of a queue are counted, however many jobs others of its levels have."""
 BEHIND_LIMIT = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueInfo:
-    """A queue as people see it. Counts are exact up to 10,000; then they mean: at least."""
+    """A queue as people see it.
+
+    Counts are exact up to 10,000, or what was asked for; then they mean: at least.
+    """
 
     name: str
     ready: int
@@ -358,7 +363,9 @@ class QueueInfo:
     """How long the head that waits longest has been due."""
     handouts: int = 0
     by_level: Mapping[Level, int] = field(default_factory=dict["Level", int])
-    """Waiting jobs, due or not, per level."""
+    """Waiting jobs, due or not, per level: exact if the queue's counts are, else up to 1,000."""
+    oldest_by_level: Mapping[Level, int] = field(default_factory=dict["Level", int])
+    """How long the head that waits longest has been due, per level that has one; in ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from lamplighter.engines.postgres import address, installer
+from lamplighter.engines.postgres.access import PostgresAccess
 from lamplighter.engines.postgres.call import Call
 from lamplighter.engines.postgres.pool import Pools
 from lamplighter.engines.postgres.rights import NOBODY, Holders
 from lamplighter.engines.postgres.verbs import (
+    activity,
     inspect,
     inspect_schedules,
     membership,
@@ -40,9 +42,11 @@ from lamplighter.engines.postgres.verbs.trigger import trigger
 from lamplighter.engines.postgres.verbs.unhold import unhold
 from lamplighter.engines.postgres.verbs.unhold_schedules import unhold_schedules
 from lamplighter.engines.postgres.wakeup import PostgresWakeup
+from lamplighter.model.activity import Minute, Tally
 from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
 from lamplighter.model.lifecycle import Settlement
 from lamplighter.model.names import check_words
+from lamplighter.port.activity import Standing, checked_minutes
 from lamplighter.port.capabilities import Capabilities
 from lamplighter.port.checkup import Checkup
 from lamplighter.port.guards import Closed, bounded, check_note
@@ -63,6 +67,7 @@ from lamplighter.port.schedules import (
 )
 from lamplighter.port.store import DEFAULT_LEASE_MS
 from lamplighter.port.values import (
+    COUNT_LIMIT,
     Beat,
     Changed,
     Claimed,
@@ -132,6 +137,8 @@ class PostgresEngine:
         self.schedules: PostgresSchedules = self._closed
         self.membership: PostgresMembership = self._closed
         self.settings: PostgresSettings = self._closed
+        self.activity: PostgresActivity = self._closed
+        self.access: PostgresAccess = self._closed
         self.inspector: PostgresInspector = self._closed
         self.wakeup: PostgresWakeup = self._closed
         self._pools: Pools | None = None
@@ -144,6 +151,8 @@ class PostgresEngine:
         self.schedules = PostgresSchedules(pools)
         self.membership = PostgresMembership(pools)
         self.settings = PostgresSettings(pools)
+        self.activity = PostgresActivity(pools)
+        self.access = PostgresAccess(pools, CAPABILITIES.max_batch)
         self.inspector = PostgresInspector(pools)
         self.wakeup = PostgresWakeup(self._address, pools)
         # With a clock of its own a call is part of a transaction, which cannot commit half way.
@@ -347,6 +356,22 @@ class PostgresSettings:
         await operators.put_type(self._call, name, settings, by, reason)
 
 
+class PostgresActivity:
+    """What workers did and what waits, as a whole."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def tally(self, worker: str, number: int, tally: Tally) -> bool:
+        return await activity.tally(self._call, worker, number, tally)
+
+    async def activity(self, minutes: int) -> list[Minute]:
+        return await activity.activity(self._call, checked_minutes(minutes))
+
+    async def standing(self) -> Standing:
+        return await activity.standing(self._call)
+
+
 class PostgresInspector:
     """Reads."""
 
@@ -365,8 +390,8 @@ class PostgresInspector:
     async def counts(self) -> dict[str, int]:
         return await inspect.counts(self._call)
 
-    async def queues(self) -> list[QueueInfo]:
-        return await inspect.queues(self._call)
+    async def queues(self, *, most: int = COUNT_LIMIT) -> list[QueueInfo]:
+        return await inspect.queues(self._call, most)
 
     async def tenants(self) -> list[TenantInfo]:
         return await inspect.tenants(self._call)

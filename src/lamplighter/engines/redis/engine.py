@@ -7,11 +7,18 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from lamplighter.engines.redis import address, inputs, installer, server
+from lamplighter.engines.redis.access import RedisAccess
 from lamplighter.engines.redis.call import Call
 from lamplighter.engines.redis.faults import key_pattern
 from lamplighter.engines.redis.promises import CAPABILITIES, DECLARED
 from lamplighter.engines.redis.transport import Transport
-from lamplighter.engines.redis.verbs import inspect, inspect_schedules, membership, rescue
+from lamplighter.engines.redis.verbs import (
+    activity,
+    inspect,
+    inspect_schedules,
+    membership,
+    rescue,
+)
 from lamplighter.engines.redis.verbs import settings as operators
 from lamplighter.engines.redis.verbs.backfill import begin_backfill
 from lamplighter.engines.redis.verbs.cancel import cancel
@@ -36,10 +43,12 @@ from lamplighter.engines.redis.verbs.trigger import trigger
 from lamplighter.engines.redis.verbs.unhold import unhold
 from lamplighter.engines.redis.verbs.unhold_schedules import unhold_schedules
 from lamplighter.engines.redis.wakeup import RedisWakeup
+from lamplighter.model.activity import Minute, Tally
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.job import Attempt, Claim, Delivery, JobRecord, NewJob
 from lamplighter.model.lifecycle import Settlement
 from lamplighter.model.names import check_words
+from lamplighter.port.activity import Standing, checked_minutes
 from lamplighter.port.checkup import Checkup
 from lamplighter.port.guards import Closed, bounded, check_note
 from lamplighter.port.schedules import (
@@ -59,6 +68,7 @@ from lamplighter.port.schedules import (
 )
 from lamplighter.port.store import DEFAULT_LEASE_MS
 from lamplighter.port.values import (
+    COUNT_LIMIT,
     Beat,
     Changed,
     Claimed,
@@ -113,6 +123,8 @@ class RedisEngine:
         self.schedules: RedisSchedules = self._closed
         self.membership: RedisMembership = self._closed
         self.settings: RedisSettings = self._closed
+        self.activity: RedisActivity = self._closed
+        self.access: RedisAccess = self._closed
         self.inspector: RedisInspector = self._closed
         self.wakeup: RedisWakeup = self._closed
         self._transport: Transport | None = None
@@ -133,6 +145,8 @@ class RedisEngine:
         self.schedules = RedisSchedules(transport)
         self.membership = RedisMembership(transport)
         self.settings = RedisSettings(transport)
+        self.activity = RedisActivity(transport)
+        self.access = RedisAccess(transport, CAPABILITIES.max_batch)
         self.inspector = RedisInspector(transport)
 
     async def close(self) -> None:
@@ -343,6 +357,22 @@ class RedisSettings:
         await operators.put_type(self._call, name, settings, by, reason)
 
 
+class RedisActivity:
+    """What workers did and what waits, as a whole."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def tally(self, worker: str, number: int, tally: Tally) -> bool:
+        return await activity.tally(self._call, worker, number, tally)
+
+    async def activity(self, minutes: int) -> list[Minute]:
+        return await activity.activity(self._call, checked_minutes(minutes))
+
+    async def standing(self) -> Standing:
+        return await activity.standing(self._call)
+
+
 class RedisInspector:
     """Reads."""
 
@@ -361,8 +391,8 @@ class RedisInspector:
     async def counts(self) -> dict[str, int]:
         return await inspect.counts(self._call)
 
-    async def queues(self) -> list[QueueInfo]:
-        return await inspect.queues(self._call)
+    async def queues(self, *, most: int = COUNT_LIMIT) -> list[QueueInfo]:
+        return await inspect.queues(self._call, most)
 
     async def tenants(self) -> list[TenantInfo]:
         return await inspect.tenants(self._call)

@@ -35,6 +35,13 @@ Names of people's making are percent-encoded in keys (`encode`), and plain insid
     queue, tenant, type     settings by name; `settings_version` counts their changes
     worker:<id>     a worker; `workers` has their last beats
     types           versions of types that workers can run; `types_seen` when each was last alive
+    activity        minute -> what workers counted in it; `tallies` has the number of the last
+                    tally of each, `tallied` when that was
+    tokens          prefix -> a token; `token_ids` all prefixes in their order, `revoked_tokens` who
+                    ended one and why, `token_ends` when each stops or has stopped to be good
+    audit           id -> what somebody has changed; `audit_log` ids in their order, `audit_seq` the
+                    last number
+    audit_of:<tenant>   ids of entries about what belongs to a tenant, in their order
     roles           role -> who holds it until when
     told            counts news of all topics; only in shard 0, like the next five, which expire
     news:<topic>    number of the last news of which not all were told who should have been
@@ -54,14 +61,16 @@ PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 KINDS = {
     **dict.fromkeys(("job", "seq", "page", "oldest_page", "removed", "key", "told"), "string"),
-    **dict.fromkeys(("settings_version", "news", "schedule"), "string"),
+    **dict.fromkeys(("settings_version", "news", "schedule", "audit_seq"), "string"),
     **dict.fromkeys(("meta", "run", "band", "bands", "band_lanes", "lanes", "lane"), "hash"),
     **dict.fromkeys(("handed", "hold", "cancel", "progress", "log"), "hash"),
     **dict.fromkeys(("claimed", "prune", "queue", "tenant", "type", "worker"), "hash"),
-    **dict.fromkeys(("types", "roles", "specs"), "hash"),
+    **dict.fromkeys(("types", "roles", "specs", "activity", "tallies"), "hash"),
+    **dict.fromkeys(("tokens", "revoked_tokens", "audit"), "hash"),
     **dict.fromkeys(("lease", "turn", "line", "heads", "asleep", "shut", "share"), "zset"),
     **dict.fromkeys(("gone", "ended", "keys", "requests", "workers", "types_seen"), "zset"),
-    **dict.fromkeys(("waiters", "schedules", "schedule_ids", "runs"), "zset"),
+    **dict.fromkeys(("waiters", "schedules", "schedule_ids", "runs", "tallied"), "zset"),
+    **dict.fromkeys(("token_ids", "token_ends", "audit_log", "audit_of"), "zset"),
     **dict.fromkeys(("spans", "active", "profiles", "knows"), "set"),
     **dict.fromkeys(("attempts", "wake"), "list"),
 }

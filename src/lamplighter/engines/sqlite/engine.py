@@ -7,8 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lamplighter.engines.sqlite import database
+from lamplighter.engines.sqlite.access import SqliteAccess
 from lamplighter.engines.sqlite.reader import Reader
-from lamplighter.engines.sqlite.verbs import inspect, inspect_schedules, membership, rescue
+from lamplighter.engines.sqlite.verbs import (
+    activity,
+    inspect,
+    inspect_schedules,
+    membership,
+    rescue,
+)
 from lamplighter.engines.sqlite.verbs import settings as operators
 from lamplighter.engines.sqlite.verbs.backfill import begin_backfill
 from lamplighter.engines.sqlite.verbs.cancel import cancel
@@ -36,15 +43,19 @@ from lamplighter.engines.sqlite.wakeup import SqliteWakeup
 from lamplighter.engines.sqlite.writer import Writer
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import check_words
+from lamplighter.port.activity import checked_minutes
 from lamplighter.port.capabilities import Capabilities
 from lamplighter.port.guards import Closed, bounded, check_note
 from lamplighter.port.store import DEFAULT_LEASE_MS
+from lamplighter.port.values import COUNT_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lamplighter.model.activity import Minute, Tally
     from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
     from lamplighter.model.lifecycle import Settlement
+    from lamplighter.port.activity import Standing
     from lamplighter.port.checkup import Checkup
     from lamplighter.port.schedules import (
         Backfill,
@@ -119,6 +130,8 @@ class SqliteEngine:
         self.schedules: SqliteSchedules = self._closed
         self.membership: SqliteMembership = self._closed
         self.settings: SqliteSettings = self._closed
+        self.activity: SqliteActivity = self._closed
+        self.access: SqliteAccess = self._closed
         self.inspector: SqliteInspector = self._closed
         self.wakeup: SqliteWakeup = self._closed
         self._writer: Writer | None = None
@@ -134,6 +147,8 @@ class SqliteEngine:
         self.schedules = SqliteSchedules(writer, reader)
         self.membership = SqliteMembership(writer)
         self.settings = SqliteSettings(writer)
+        self.activity = SqliteActivity(writer, reader)
+        self.access = SqliteAccess(writer, reader, CAPABILITIES.max_batch)
         self.inspector = SqliteInspector(reader)
         self.wakeup = SqliteWakeup(self._path, reader.data_version)
 
@@ -361,6 +376,25 @@ class SqliteSettings:
         await self._writer.run(work)
 
 
+class SqliteActivity:
+    """What workers did and what waits, as a whole."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def tally(self, worker: str, number: int, tally: Tally) -> bool:
+        work = partial(activity.tally, worker=worker, number=number, tally=tally)
+        return await self._writer.run(work, durable=False)
+
+    async def activity(self, minutes: int) -> list[Minute]:
+        work = partial(activity.activity, minutes=checked_minutes(minutes))
+        return await self._reader.run(work)
+
+    async def standing(self) -> Standing:
+        return await self._reader.run(activity.standing)
+
+
 class SqliteInspector:
     """Reads."""
 
@@ -380,8 +414,8 @@ class SqliteInspector:
     async def counts(self) -> dict[str, int]:
         return await self._reader.run(inspect.counts)
 
-    async def queues(self) -> list[QueueInfo]:
-        return await self._reader.run(inspect.queues)
+    async def queues(self, *, most: int = COUNT_LIMIT) -> list[QueueInfo]:
+        return await self._reader.run(partial(inspect.queues, most=most))
 
     async def tenants(self) -> list[TenantInfo]:
         return await self._reader.run(inspect.tenants)

@@ -162,6 +162,19 @@ async def test_counts_are_per_state(engine: Engine) -> None:
     assert set(counts) <= {state.value for state in JobState}
 
 
+async def test_waiting_jobs_of_a_queue_are_counted_as_far_as_one_asks(engine: Engine) -> None:
+    await submit(engine, *(new_job() for _ in range(5)))
+    await submit(engine, *(new_job(delay_ms=60_000, level=Level.LOW) for _ in range(3)))
+
+    (few,) = await engine.inspector.queues(most=2)
+    (enough,) = await engine.inspector.queues(most=6)
+
+    assert (few.ready, few.scheduled) == (2, 2)
+    assert (few.by_level[Level.NORMAL], few.by_level[Level.LOW]) == (2, 2)
+    assert (enough.ready, enough.scheduled) == (5, 3)
+    assert (enough.by_level[Level.NORMAL], enough.by_level[Level.LOW]) == (5, 3)
+
+
 async def test_queues_are_listed_by_name_with_what_they_hold(
     engine: Engine, clock: VirtualClock
 ) -> None:
@@ -175,6 +188,8 @@ async def test_queues_are_listed_by_name_with_what_they_hold(
     assert (a.name, a.ready, a.scheduled, a.running, a.handouts) == ("a", 0, 0, 1, 1)
     assert (b.name, b.ready, b.scheduled, b.running, b.handouts) == ("b", 2, 1, 0, 0)
     assert (a.oldest_due_ms, b.oldest_due_ms) == (None, 5_000)
+    assert max(b.oldest_by_level.values()) == 5_000
+    assert not a.oldest_by_level
     assert {level: n for level, n in b.by_level.items() if n} == {Level.NORMAL: 2, Level.HIGH: 1}
 
 

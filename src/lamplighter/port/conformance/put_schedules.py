@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ from lamplighter.port.conformance.schedule_builders import (
 from lamplighter.port.schedules import Put, PutAnswer, ScheduleFilter, ScheduleRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from lamplighter.port.conformance.clock import VirtualClock
     from lamplighter.port.schedules import NewSchedule
     from lamplighter.port.store import Engine
@@ -297,3 +300,127 @@ async def test_schedules_put_by_somebody_whose_name_cannot_be_shown_are_refused(
         await engine.schedules.put_schedules([new_schedule()], by=note)
 
     assert await engine.schedules.schedule(NIGHTLY) is None
+
+
+async def test_a_schedule_of_another_tenant_than_expected_is_unknown_and_stays_as_it_is(
+    engine: Engine,
+) -> None:
+    await put(engine, new_schedule(tenant="green"))
+    before = await known(engine)
+    mine = new_schedule(tenant="blue", spec="other", expect_tenant="blue")
+
+    assert await _put(engine, mine) == [Put(mine.id, PutAnswer.UNKNOWN, 0)]
+    equal = new_schedule(tenant="green", expect_tenant="blue")
+    assert await _put(engine, equal) == [Put(mine.id, PutAnswer.UNKNOWN, 0)]
+
+    assert await known(engine) == before
+
+
+async def test_a_schedule_of_the_expected_tenant_is_made_and_changed(engine: Engine) -> None:
+    mine = new_schedule(tenant="blue", expect_tenant="blue")
+
+    assert await _put(engine, mine) == [Put(mine.id, CREATED, 1)]
+    assert await _put(engine, mine) == [Put(mine.id, ALREADY, 1)]
+    assert await _put(engine, replace(mine, spec="other")) == [Put(mine.id, CHANGED, 2)]
+    assert await _put(engine, replace(mine, tenant="green")) == [Put(mine.id, CHANGED, 3)]
+    assert await _put(engine, mine) == [Put(mine.id, PutAnswer.UNKNOWN, 0)]
+
+
+async def test_a_schedule_of_another_version_than_expected_is_a_conflict_and_stays_as_it_is(
+    engine: Engine,
+) -> None:
+    await _put(engine, new_schedule(spec="one"), new_schedule(spec="two"))
+    before = await known(engine)
+    late = new_schedule(spec="three", expect_version=1)
+
+    assert await _put(engine, late) == [Put(late.id, PutAnswer.CONFLICT, 2)]
+
+    assert await known(engine) == before
+    assert await _put(engine, replace(late, expect_version=2)) == [Put(late.id, CHANGED, 3)]
+
+
+async def test_a_change_of_an_expected_version_may_be_repeated(engine: Engine) -> None:
+    await put(engine, new_schedule(spec="one"))
+    change = new_schedule(spec="two", expect_version=1)
+
+    assert await _put(engine, change) == [Put(change.id, CHANGED, 2)]
+    assert await _put(engine, change) == [Put(change.id, ALREADY, 2)]
+
+
+async def test_a_schedule_that_is_gone_is_not_made_by_a_change_of_its_version(
+    engine: Engine,
+) -> None:
+    gone = new_schedule(spec="two", expect_version=1)
+
+    assert await _put(engine, gone) == [Put(gone.id, PutAnswer.UNKNOWN, 0)]
+
+    assert await engine.schedules.schedule(gone.id) is None
+
+
+async def test_what_is_expected_of_one_schedule_of_a_call_does_not_touch_the_others(
+    engine: Engine,
+) -> None:
+    await put(engine, new_schedule("b", tenant="green"), new_schedule("c"))
+
+    said = await _put(
+        engine,
+        new_schedule("a", tenant="blue", expect_tenant="blue"),
+        new_schedule("b", tenant="blue", expect_tenant="blue"),
+        new_schedule("c", spec="other", expect_version=1),
+        new_schedule("c", spec="third", expect_version=1),
+        new_schedule("d", spec="plain"),
+    )
+
+    assert said == [
+        Put("a", CREATED, 1),
+        Put("b", PutAnswer.UNKNOWN, 0),
+        Put("c", CHANGED, 2),
+        Put("c", PutAnswer.CONFLICT, 2),
+        Put("d", CREATED, 1),
+    ]
+
+
+async def test_of_two_tenants_who_want_one_new_id_at_once_one_gets_it(
+    engine: Engine, engine_factory: Callable[[], Awaitable[Engine]]
+) -> None:
+    other = await engine_factory()
+    names = [f"wanted {number}" for number in range(20)]
+
+    async def take(which: Engine, name: str, tenant: str) -> Put:
+        (said,) = await _put(which, new_schedule(name, tenant=tenant, expect_tenant=tenant))
+        return said
+
+    said = await asyncio.gather(
+        *(
+            take(which, name, tenant)
+            for name in names
+            for which, tenant in ((engine, "blue"), (other, "green"))
+        )
+    )
+
+    for name, blue, green in zip(names, said[::2], said[1::2], strict=True):
+        assert {blue.answer, green.answer} == {CREATED, PutAnswer.UNKNOWN}
+        owner = "blue" if blue.answer is CREATED else "green"
+        assert (await known(engine, name)).tenant == owner
+
+
+async def test_of_two_changes_of_one_version_at_once_one_is_made(
+    engine: Engine, engine_factory: Callable[[], Awaitable[Engine]]
+) -> None:
+    other = await engine_factory()
+    names = [f"wanted {number}" for number in range(20)]
+    await put(engine, *(new_schedule(name) for name in names))
+
+    said = await asyncio.gather(
+        *(
+            _put(which, new_schedule(name, spec=spec, expect_version=1))
+            for name in names
+            for which, spec in ((engine, "mine"), (other, "theirs"))
+        )
+    )
+
+    for name, (mine,), (theirs,) in zip(names, said[::2], said[1::2], strict=True):
+        assert {mine.answer, theirs.answer} == {CHANGED, PutAnswer.CONFLICT}
+        assert {mine.version, theirs.version} == {2}
+        spec = "mine" if mine.answer is CHANGED else "theirs"
+        assert (await known(engine, name)).spec == spec

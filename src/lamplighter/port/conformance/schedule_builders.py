@@ -66,6 +66,8 @@ def new_schedule(
     due_ms: int | None = START_MS + MINUTE,
     first_ms: int | None = None,
     zones: str = "",
+    expect_tenant: str | None = None,
+    expect_version: int | None = None,
 ) -> NewSchedule:
     """Make a schedule, due after a minute."""
     return NewSchedule(
@@ -76,6 +78,8 @@ def new_schedule(
         due_ms=due_ms,
         first_ms=first_ms,
         zones=zones,
+        expect_tenant=expect_tenant,
+        expect_version=expect_version,
     )
 
 

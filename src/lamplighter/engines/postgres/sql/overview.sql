@@ -104,14 +104,15 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
     ) AS one
 $$;
 
--- oldest_due: since when the job that waits longest has been due, of tenants that are not held.
--- Turns and arrivals say where to look; the job itself is what counts.
-CREATE OR REPLACE FUNCTION oldest_due(lanes_ integer[], now_ bigint, limit_ integer)
-RETURNS bigint
+-- oldest_head: the job that has been due for longest, of tenants that are not held.
+-- Turns and arrivals say where to look; the job itself is what counts. Arrivals are told to turns by
+-- every claim, so that of each lane the first 20 are enough to look at.
+CREATE OR REPLACE FUNCTION oldest_head(lanes_ integer[], now_ bigint)
+RETURNS TABLE (id uuid, lane integer, due bigint)
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-    SELECT min(head.due)
+    SELECT head.id, turns.lane, head.due
     FROM (
         SELECT DISTINCT t.lane, t.tenant
         FROM unnest(lanes_) AS l(lane)
@@ -125,20 +126,23 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
              ORDER BY turn.due, turn.seq LIMIT 10)
             UNION ALL
             (SELECT heard.lane, heard.tenant
-             FROM (SELECT * FROM arrival WHERE arrival.lane = l.lane LIMIT limit_) AS heard
+             FROM (SELECT * FROM arrival WHERE arrival.lane = l.lane
+                   ORDER BY arrival.xact LIMIT 20) AS heard
              LEFT JOIN tenant ON tenant.name = heard.tenant
              WHERE heard.due <= now_ AND tenant.hold IS NULL
              ORDER BY heard.due, heard.seq LIMIT 10)
         ) AS t
     ) AS turns
     CROSS JOIN LATERAL (
-        SELECT job.due FROM job
+        SELECT job.id, job.due, job.seq FROM job
         WHERE job.lane = turns.lane AND job.tenant = turns.tenant
           AND job.state = 'waiting' AND job.hold IS NULL
           AND job.due <= now_
         ORDER BY job.due, job.seq
         LIMIT 1
     ) AS head
+    ORDER BY head.due, head.seq
+    LIMIT 1
 $$;
 
 -- read_queues: queues by name, a row for each level that ever had jobs. Index: job_running.
@@ -153,7 +157,8 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
            coalesce((SELECT handed.handouts FROM handed WHERE handed.queue = queue.name
                      ORDER BY handed.handouts DESC LIMIT 1), 0),
            queue.max_wait, queue.hold, level.level, waiting.ready,
-           waiting.scheduled, running.number, oldest_due(level.lanes, now_, limit_)
+           waiting.scheduled, running.number,
+           (SELECT oldest.due FROM oldest_head(level.lanes, now_) AS oldest)
     FROM queue
     LEFT JOIN (
         SELECT lane.queue, lane.level, array_agg(lane.id) AS lanes
@@ -170,6 +175,26 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
     ) AS running ON running.queue = level.queue AND running.level = level.level
     LEFT JOIN LATERAL waiting_in(level.lanes, now_, limit_) AS waiting ON true
     ORDER BY queue.name, level.level
+$$;
+
+-- read_standing: how many waiting jobs are held, counted up to `limit_`; the job that has been due
+-- for longest; and when the first schedule is to be looked at. Index: job_held, schedule_wake.
+CREATE OR REPLACE FUNCTION read_standing(
+    now_ bigint, limit_ integer,
+    OUT held bigint, OUT oldest uuid, OUT queue text, OUT due bigint, OUT wake bigint
+)
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+    SELECT (SELECT count(*) FROM (
+                SELECT FROM job WHERE job.state = 'waiting' AND job.hold IS NOT NULL LIMIT limit_
+            ) AS one),
+           head.id, lane.queue, head.due,
+           (SELECT schedule.wake FROM schedule
+            WHERE schedule.wake IS NOT NULL AND schedule.hold IS NULL
+            ORDER BY schedule.wake LIMIT 1)
+    FROM (SELECT array_agg(lane.id) AS lanes FROM lane) AS every
+    LEFT JOIN LATERAL oldest_head(every.lanes, now_) AS head ON true
+    LEFT JOIN lane ON lane.id = head.lane
 $$;
 
 -- read_tenants: the first `limit_` tenants by name that have settings, waiting or running jobs.

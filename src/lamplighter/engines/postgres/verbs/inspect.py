@@ -94,36 +94,37 @@ async def counts(call: Call) -> dict[str, int]:
     return found
 
 
-async def queues(call: Call) -> list[QueueInfo]:
+async def queues(call: Call, most: int) -> list[QueueInfo]:
     """List queues with what waits and runs in them."""
     rows = await call.rows(
         f"SELECT queue.*, clock.now FROM {clock(call)} "
         f"CROSS JOIN LATERAL {call.function('read_queues')}(clock.now, %s) AS queue "
         "ORDER BY queue.name, queue.level",
-        (COUNT_LIMIT,),
+        (most,),
     )
-    return [_queue(list(levels)) for _, levels in groupby(rows, key=lambda row: row[0])]
+    return [_queue(list(levels), most) for _, levels in groupby(rows, key=lambda row: row[0])]
 
 
-def _queue(levels: list[Row]) -> QueueInfo:
+def _queue(levels: list[Row], most: int) -> QueueInfo:
     """Put the rows of one queue together; one that never had jobs has a row without a level."""
     name, handouts, max_wait, hold = levels[0][:4]
     now = levels[0][9]
-    since = [row[8] for row in levels if row[8] is not None]
+    oldest = {records.LEVELS[row[4]]: now - row[8] for row in levels if row[8] is not None}
     by_level = dict.fromkeys(Level, 0)
     for row in levels:
         if row[4] is not None:
-            by_level[records.LEVELS[row[4]]] = min(COUNT_LIMIT, row[5] + row[6])
+            by_level[records.LEVELS[row[4]]] = min(most, row[5] + row[6])
     return QueueInfo(
         name=name,
-        ready=min(COUNT_LIMIT, sum(row[5] or 0 for row in levels)),
-        scheduled=min(COUNT_LIMIT, sum(row[6] or 0 for row in levels)),
+        ready=min(most, sum(row[5] or 0 for row in levels)),
+        scheduled=min(most, sum(row[6] or 0 for row in levels)),
         running=sum(row[7] or 0 for row in levels),
         held=texts.mark_of(hold),
         max_wait_ms=max_wait,
-        oldest_due_ms=now - min(since) if since else None,
+        oldest_due_ms=max(oldest.values(), default=None),
         handouts=handouts,
         by_level=by_level,
+        oldest_by_level=oldest,
     )
 
 

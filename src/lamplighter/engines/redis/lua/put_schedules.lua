@@ -1,8 +1,8 @@
 -- put_schedules: create or change schedules, all in one write.
 -- KEYS  1 shard
 -- ARGV  1 clock  2… per schedule: id, spec, tenant, type, due or '', zones,
---       first occurrence or ''
--- RETURNS  per schedule created | changed | already, its version
+--       first occurrence or '', expected tenant or '', expected version or ''
+-- RETURNS  per schedule created | changed | already | conflict | unknown, its version
 -- TOUCHES  schedule:<id>, schedules, schedule_ids, specs. Bound: 100 schedules.
 --@include lib/clock.lua
 --@include lib/keys.lua
@@ -33,18 +33,25 @@ local function change(name, schedule, due)
 end
 
 local answers = {}
-for at = 2, #ARGV, 7 do
+for at = 2, #ARGV, 9 do
   local name, spec, tenant, type_ = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local due, zones, first = tonumber(ARGV[at + 4]), ARGV[at + 5], tonumber(ARGV[at + 6])
+  local owner, version = ARGV[at + 7], tonumber(ARGV[at + 8])
   local schedule, answer = read_schedule(P, name), 'already'
-  if not schedule then
+  if (schedule and owner ~= '' and schedule.tenant ~= owner) or (version and not schedule) then
+    schedule, answer = { version = 0 }, 'unknown'
+  elseif not schedule then
     schedule, answer = create(name, due, first), 'created'
   elseif schedule.tenant ~= tenant or schedule.type ~= type_
     or redis.call('HGET', P .. 'specs', name) ~= spec then
-    change(name, schedule, due)
-    answer = 'changed'
+    if version and version ~= schedule.version then
+      answer = 'conflict'
+    else
+      change(name, schedule, due)
+      answer = 'changed'
+    end
   end
-  if answer ~= 'already' then
+  if answer == 'created' or answer == 'changed' then
     schedule.tenant, schedule.type, schedule.zones, schedule.changed = tenant, type_, zones, now
     write_schedule(P, name, schedule)
     redis.call('HSET', P .. 'specs', name, spec)

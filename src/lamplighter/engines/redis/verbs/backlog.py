@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from lamplighter.port import texts
 from lamplighter.port.values import COUNT_LIMIT, QueueInfo, TenantInfo
 
 _PAGE = 500
+_AT_ONCE = 50
+"""Lanes that are asked about at once."""
 _TENANT_LIMIT = 1_000
 _TURNS = ("line", "asleep", "shut")
 
@@ -38,14 +41,20 @@ class _Turn:
     waiting: int
 
 
-async def queues(call: Call) -> list[QueueInfo]:
+async def queues(call: Call, most: int) -> list[QueueInfo]:
     """List queues with what waits and runs in them."""
     found: dict[str, _Queue] = {}
     now = 0
     for shard in range(call.shards):
         now, lanes = await _lanes(call, shard)
-        for lane in lanes:
-            await _add_lane(call, found.setdefault(lane.queue, _Queue()), lane)
+        for start in range(0, len(lanes), _AT_ONCE):
+            some = lanes[start : start + _AT_ONCE]
+            await asyncio.gather(
+                *(
+                    _add_lane(call, found.setdefault(lane.queue, _Queue()), lane, most)
+                    for lane in some
+                )
+            )
         queue_of = {lane.number: lane.queue for lane in lanes}
         async for lane_number, _ in _running(call, shard):
             found.setdefault(queue_of.get(lane_number, ""), _Queue()).running += 1
@@ -53,7 +62,7 @@ async def queues(call: Call) -> list[QueueInfo]:
             found.setdefault(name, _Queue()).handouts += int(text)
     settings = await _named(call, "queue", 0)
     return [
-        found.get(name, _Queue()).info(name, json.loads(settings.get(name, b"{}")), now)
+        found.get(name, _Queue()).info(name, json.loads(settings.get(name, b"{}")), now, most)
         for name in sorted(found.keys() | settings.keys())
     ]
 
@@ -66,37 +75,39 @@ class _Queue:
     scheduled: int = 0
     running: int = 0
     handouts: int = 0
-    oldest_due: int | None = None
+    oldest_due: dict[Level, int] = field(default_factory=dict[Level, int])
     by_level: dict[Level, int] = field(default_factory=lambda: dict.fromkeys(Level, 0))
 
-    def info(self, name: str, settings: dict[str, Any], now: int) -> QueueInfo:
-        since = self.oldest_due
+    def info(self, name: str, settings: dict[str, Any], now: int, most: int) -> QueueInfo:
+        oldest = {level: now - since for level, since in self.oldest_due.items() if since <= now}
         return QueueInfo(
             name=name,
-            ready=min(COUNT_LIMIT, self.ready),
-            scheduled=min(COUNT_LIMIT, self.scheduled),
+            ready=min(most, self.ready),
+            scheduled=min(most, self.scheduled),
             running=self.running,
             held=texts.mark_of(settings.get("hold")),
             max_wait_ms=settings.get("max_wait", DEFAULT_MAX_WAIT_MS),
-            oldest_due_ms=None if since is None or since > now else now - since,
+            oldest_due_ms=max(oldest.values(), default=None),
             handouts=self.handouts,
-            by_level={level: min(COUNT_LIMIT, count) for level, count in self.by_level.items()},
+            by_level={level: min(most, count) for level, count in self.by_level.items()},
+            oldest_by_level=oldest,
         )
 
 
-async def _add_lane(call: Call, queue: _Queue, lane: _Lane) -> None:
+async def _add_lane(call: Call, queue: _Queue, lane: _Lane, most: int) -> None:
     """Count the jobs of a lane, until there are more than anybody wants to know."""
     ready = scheduled = 0
     async for turn in _turns(call, lane):
         ready += turn.ready
         scheduled += turn.waiting - turn.ready
-        if min(ready, scheduled) >= COUNT_LIMIT:
+        if min(ready, scheduled) >= most:
             break
     queue.ready += ready
     queue.scheduled += scheduled
     queue.by_level[lane.level] += ready + scheduled
     if lane.oldest_due is not None:
-        queue.oldest_due = min(lane.oldest_due, queue.oldest_due or lane.oldest_due)
+        known = queue.oldest_due.get(lane.level, lane.oldest_due)
+        queue.oldest_due[lane.level] = min(lane.oldest_due, known)
 
 
 async def tenants(call: Call) -> list[TenantInfo]:

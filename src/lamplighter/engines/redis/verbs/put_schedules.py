@@ -36,12 +36,15 @@ def _id(packed: tuple[NewSchedule, object]) -> str:
 
 def _arguments(one: NewSchedule) -> tuple[Argument, ...]:
     try:
-        names = (check_id(one.id), one.spec, one.tenant, one.type)
+        expected = "" if one.expect_tenant is None else one.expect_tenant
+        names = (check_id(one.id), one.spec, one.tenant, one.type, expected)
         encoded = [name.encode() for name in names]
     except inputs.Unkept as error:
         raise inputs.refusal(error) from error
-    return (*encoded, _optional(one.due_ms), texts.clean(one.zones), _optional(one.first_ms))
+    *what, tenant = encoded
+    when = (_optional(one.due_ms), texts.clean(one.zones), _optional(one.first_ms))
+    return (*what, *when, tenant, _optional(one.expect_version))
 
 
-def _optional(instant: int | None) -> Argument:
-    return "" if instant is None else instant
+def _optional(number: int | None) -> Argument:
+    return "" if number is None else number

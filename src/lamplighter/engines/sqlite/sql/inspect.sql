@@ -9,15 +9,26 @@ FROM job
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE id = :id;
 
+-- name: beyond
+-- The first job, newest first, behind a stretch of so many.
+-- in: before, stretch
+SELECT seq FROM job WHERE seq < :before ORDER BY seq DESC LIMIT 1 OFFSET :stretch;
+
 -- name: jobs
--- A stretch of jobs, newest first; the filter is applied to at most that many.
--- in: before, limit
+-- Jobs of a stretch, newest first, without most of those that a filter does not mean: states,
+-- lanes and tenants are JSON lists, or NULL for all. The rest of the filter looks at the records.
+-- in: before, beyond, states, lanes, tenants, wrong, limit
 SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
        generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
        claimed, expires, finished, reason, result, result_note, error, progress.value
 FROM job
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE seq < :before
+  AND seq > :beyond
+  AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+  AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
+  AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
+  AND (:wrong = 0 OR error IS NOT NULL)
 ORDER BY seq DESC
 LIMIT :limit;
 
@@ -92,9 +103,21 @@ SELECT count(*) FROM (
     LIMIT :limit
 );
 
--- name: oldest_due
+-- name: oldest_in_line
+-- The head of a lane that has been due for longest, of turns that are awake. Index: turn_longest.
 -- in: lane, now
-SELECT min(due) FROM turn WHERE lane = :lane AND due <= :now AND awake IN (0, 1);
+SELECT due, seq FROM turn INDEXED BY turn_longest
+WHERE lane = :lane AND awake = 1 AND due <= :now
+ORDER BY due, seq
+LIMIT 1;
+
+-- name: oldest_asleep
+-- The same of turns that nobody has woken yet. Index: turn_asleep.
+-- in: lane, now
+SELECT due, seq FROM turn INDEXED BY turn_asleep
+WHERE lane = :lane AND awake = 0 AND due <= :now
+ORDER BY due, seq
+LIMIT 1;
 
 -- name: tenants
 -- in: limit
@@ -110,13 +133,15 @@ GROUP BY name
 ORDER BY name
 LIMIT :limit;
 
--- name: waiting_of_tenant
--- in: lane, tenant, limit
-SELECT count(*) FROM (
-    SELECT 1 FROM job INDEXED BY job_waiting
-    WHERE lane = :lane AND tenant = :tenant AND state = 'waiting' AND hold IS NULL
-    LIMIT :limit
-);
+-- name: waiting_tenants
+-- Jobs of each tenant that wait, counted turn by turn in the order of the index: job_waiting.
+SELECT tenant, sum(number)
+FROM (
+    SELECT tenant, count(*) AS number FROM job INDEXED BY job_waiting
+    WHERE state = 'waiting' AND hold IS NULL
+    GROUP BY lane, tenant
+)
+GROUP BY tenant;
 
 -- name: tenant
 -- in: name

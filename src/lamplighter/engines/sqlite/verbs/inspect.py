@@ -16,6 +16,7 @@ from lamplighter.port.health import DEAD_MS, health
 from lamplighter.port.rows import attempt_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
+    LEVEL_LIMIT,
     DeadGroup,
     JobFilter,
     JobPage,
@@ -34,6 +35,14 @@ SQL = load("inspect")
 SCAN_LIMIT = 10_000
 _TENANT_LIMIT = 1_000
 _BEFORE_ALL = (-1, -1)
+_STATES = {
+    "ready": "waiting",
+    "scheduled": "waiting",
+    "retrying": "waiting",
+    "paused": "waiting",
+    "cancelling": "running",
+}
+"""What the database knows of statuses that are called otherwise there."""
 
 
 def job(tx: Transaction, job_id: str) -> JobRecord | None:
@@ -47,18 +56,54 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
 
     Dead letters have an index of their own and are listed by the time of death.
     """
-    only_dead = statuses_of(which) == frozenset({"dead"})
-    matches = matcher(which)
-    place = place_of(cursor, 2 if only_dead else 1)
+    if statuses_of(which) == frozenset({"dead"}):
+        return _dead_jobs(tx, which, limit, cursor)
+    (before,) = place_of(cursor, 1)
+    row = tx.one(SQL["beyond"], before, SCAN_LIMIT)
+    beyond = -1 if row is None else row[0]
+    matches, coarse = matcher(which), _coarse(tx, which)
+    found: list[JobRecord] = []
+    step = max(100, limit)
+    while True:
+        rows = tx.all(SQL["jobs"], before, beyond, *coarse, step)
+        for row in rows:
+            before, record = row[0], _record(tx, row)
+            if matches(record):
+                found.append(record)
+            if len(found) == limit:
+                return JobPage(found, cursor_of((before,)))
+        if len(rows) < step:
+            return JobPage(found, None if beyond < 0 else cursor_of((beyond + 1,)))
+
+
+def _coarse(tx: Transaction, which: JobFilter) -> tuple[str | None, str | None, str | None, bool]:
+    """Give what the database can tell of a filter: states, lanes, tenants, whether it failed."""
+    states = lanes = None
+    if statuses := statuses_of(which):
+        states = json.dumps(sorted({_STATES.get(status, status) for status in statuses}))
+    if which.types or which.queues:
+        lanes = json.dumps(
+            [
+                lane.id
+                for lane in tx.catalog.all_lanes()
+                if (not which.types or lane.type in which.types)
+                and (not which.queues or lane.queue in which.queues)
+            ]
+        )
+    tenants = json.dumps(which.tenants) if which.tenants else None
+    return states, lanes, tenants, bool(which.fingerprints)
+
+
+def _dead_jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> JobPage:
+    matches, place = matcher(which), place_of(cursor, 2)
     found: list[JobRecord] = []
     scanned = 0
     while scanned < SCAN_LIMIT:
         step = min(SCAN_LIMIT - scanned, max(100, limit))
-        rows = tx.all(SQL["dead" if only_dead else "jobs"], *place, step)
+        rows = tx.all(SQL["dead"], *place, step)
         for row in rows:
             scanned += 1
-            record = _record(tx, row)
-            place = (row[25], row[0]) if only_dead else (row[0],)
+            place, record = (row[25], row[0]), _record(tx, row)
             if matches(record):
                 found.append(record)
             if len(found) == limit:
@@ -76,64 +121,71 @@ def counts(tx: Transaction) -> dict[str, int]:
     return found
 
 
-def queues(tx: Transaction) -> list[QueueInfo]:
+def queues(tx: Transaction, most: int) -> list[QueueInfo]:
     """List queues with what waits and runs in them."""
     running: dict[str, int] = {}
     for lane_id, count in tx.all(SQL["running_lanes"]):
         queue = tx.catalog.by_id(lane_id).queue
         running[queue] = running.get(queue, 0) + count
-    return [_queue(tx, row, running.get(row[0], 0)) for row in tx.all(SQL["queues"])]
+    return [_queue(tx, row, running.get(row[0], 0), most) for row in tx.all(SQL["queues"])]
 
 
-def _queue(tx: Transaction, row: Row, running: int) -> QueueInfo:
+def _queue(tx: Transaction, row: Row, running: int, most: int) -> QueueInfo:
     ready = scheduled = 0
-    oldest: int | None = None
+    oldest: dict[Level, int] = {}
     by_level = dict.fromkeys(Level, 0)
     for lane in tx.catalog.lanes_of(row[0]):
-        due, later = (_count(tx, name, lane.id) for name in ("ready_in_lane", "scheduled_in_lane"))
+        rest = min(most, LEVEL_LIMIT) - by_level[lane.level]
+        due = _count(tx, "ready_in_lane", lane.id, max(most - ready, rest))
+        later = _count(tx, "scheduled_in_lane", lane.id, max(most - scheduled, rest))
         ready, scheduled = ready + due, scheduled + later
         by_level[lane.level] += due + later
-        head = tx.one(SQL["oldest_due"], lane.id, tx.now)
-        if head is not None and head[0] is not None:
-            oldest = max(oldest or 0, tx.now - head[0])
+        head = oldest_head(tx, lane.id)
+        if head is not None:
+            oldest[lane.level] = max(oldest.get(lane.level, 0), tx.now - head[0])
     return QueueInfo(
         name=row[0],
-        ready=min(ready, COUNT_LIMIT),
-        scheduled=min(scheduled, COUNT_LIMIT),
+        ready=min(ready, most),
+        scheduled=min(scheduled, most),
         running=running,
         held=texts.mark_of(row[3]),
         max_wait_ms=row[2],
-        oldest_due_ms=oldest,
+        oldest_due_ms=max(oldest.values(), default=None),
         handouts=row[1],
-        by_level={level: min(count, COUNT_LIMIT) for level, count in by_level.items()},
+        by_level={level: min(count, most) for level, count in by_level.items()},
+        oldest_by_level=oldest,
     )
 
 
-def _count(tx: Transaction, statement: str, lane: int) -> int:
-    row = tx.one(SQL[statement], lane, tx.now, COUNT_LIMIT)
+def _count(tx: Transaction, statement: str, lane: int, most: int) -> int:
+    row = tx.one(SQL[statement], lane, tx.now, most) if most > 0 else None
     return row[0] if row else 0
+
+
+def oldest_head(tx: Transaction, lane: int) -> tuple[int, int] | None:
+    """Give due time and sequence of the job of a lane that has been due for longest."""
+    heads = [
+        head
+        for name in ("oldest_in_line", "oldest_asleep")
+        if (head := tx.one(SQL[name], lane, tx.now)) is not None
+    ]
+    return min(heads, default=None)
 
 
 def tenants(tx: Transaction) -> list[TenantInfo]:
     """List tenants with settings or jobs."""
-    running = {row[0]: row[1] for row in tx.all(SQL["running_tenants"])}
-    lanes = tx.catalog.all_lanes()
-    found: list[TenantInfo] = []
-    for name, weight, hold in tx.all(SQL["tenants"], _TENANT_LIMIT):
-        waiting = 0
-        for lane in lanes:
-            row = tx.one(SQL["waiting_of_tenant"], lane.id, name, COUNT_LIMIT)
-            waiting += row[0] if row else 0
-        found.append(
-            TenantInfo(
-                name=name,
-                weight=weight,
-                held=texts.mark_of(hold),
-                waiting=min(waiting, COUNT_LIMIT),
-                running=running.get(name, 0),
-            ),
+    running = dict(tx.all(SQL["running_tenants"]))
+    waiting = dict(tx.all(SQL["waiting_tenants"]))
+    return [
+        TenantInfo(
+            name=name,
+            weight=weight,
+            held=texts.mark_of(hold),
+            waiting=min(waiting.get(name, 0), COUNT_LIMIT),
+            running=running.get(name, 0),
         )
-    return found
+        for name, weight, hold in tx.all(SQL["tenants"], _TENANT_LIMIT)
+    ]
 
 
 def types(tx: Transaction) -> list[TypeRow]:

@@ -40,6 +40,9 @@ def _put(tx: Transaction, schedule: NewSchedule, known: dict[str, _Known]) -> Pu
     what = (schedule.spec, schedule.tenant, schedule.type)
     values = (*what, schedule.due_ms, schedule.zones, tx.now)
     found = known.get(schedule.id)
+    refused = _refused(schedule, found, what)
+    if refused is not None:
+        return refused
     if found is None:
         row = tx.one(SQL["insert"], schedule.id, *values, _cursor(tx.now, schedule.first_ms))
         assert row is not None  # noqa: S101 - an INSERT with RETURNING gives a row
@@ -50,6 +53,18 @@ def _put(tx: Transaction, schedule: NewSchedule, known: dict[str, _Known]) -> Pu
     tx.run(SQL["change"], *values, found.number)
     found.version, found.what = found.version + 1, what
     return Put(schedule.id, PutAnswer.CHANGED, found.version)
+
+
+def _refused(schedule: NewSchedule, found: _Known | None, what: What) -> Put | None:
+    """Say what keeps it from being put, if what is known is not what was expected."""
+    tenant, version = schedule.expect_tenant, schedule.expect_version
+    if found is None:
+        return None if version is None else Put(schedule.id, PutAnswer.UNKNOWN, 0)
+    if tenant is not None and found.what[1] != tenant:
+        return Put(schedule.id, PutAnswer.UNKNOWN, 0)
+    if version is not None and found.version != version and found.what != what:
+        return Put(schedule.id, PutAnswer.CONFLICT, found.version)
+    return None
 
 
 def _cursor(now: int, first_ms: int | None) -> int:

@@ -1,0 +1,49 @@
+-- note_audit and its reads: what somebody has changed.
+
+-- note_audit: add entries in their order; one that is there already is left as it is.
+-- Guard: unique id. An entry is nobody's where `owned_` is false.
+CREATE OR REPLACE FUNCTION note_audit(
+    ids_ text[], who_ text[], actions_ text[], objects_ text[], answers_ text[], tenants_ text[],
+    owned_ boolean[], reasons_ text[]
+) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    now_ bigint := now_ms();
+BEGIN
+    INSERT INTO audit (id, at, who, action, object, answer, tenant, reason)
+    SELECT u.id, now_, u.who, u.action, u.object, u.answer,
+           CASE WHEN u.owned THEN u.tenant END, u.reason
+    FROM unnest(ids_, who_, actions_, objects_, answers_, tenants_, owned_, reasons_)
+         WITH ORDINALITY AS u(id, who, action, object, answer, tenant, owned, reason, n)
+    ORDER BY u.n
+    ON CONFLICT (id) DO NOTHING;
+END
+$$;
+
+-- find_audit: entries before a place, the newest first; of one tenant, or of all.
+-- Index: the key of audit, audit_tenant.
+CREATE OR REPLACE FUNCTION find_audit(tenant_ text, before_ bigint, limit_ integer) RETURNS TABLE (
+    seq bigint, id text, at bigint, who text, action text, object text, answer text, tenant text,
+    reason text
+)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+#variable_conflict use_column
+BEGIN
+    IF tenant_ IS NULL THEN
+        RETURN QUERY
+            SELECT a.seq, a.id, a.at, a.who, a.action, a.object, a.answer, a.tenant, a.reason
+            FROM audit AS a
+            WHERE a.seq < before_
+            ORDER BY a.seq DESC
+            LIMIT limit_;
+    ELSE
+        RETURN QUERY
+            SELECT a.seq, a.id, a.at, a.who, a.action, a.object, a.answer, a.tenant, a.reason
+            FROM audit AS a
+            WHERE a.tenant = tenant_ AND a.seq < before_
+            ORDER BY a.seq DESC
+            LIMIT limit_;
+    END IF;
+END
+$$;

@@ -1,0 +1,45 @@
+-- prune_access: remove old audit entries, and tokens that have long ended.
+-- KEYS  1 shard, always 0
+-- ARGV  1 clock  2 how long they are kept in ms  3 how many entries  4 how many tokens, at most
+-- RETURNS  how many entries and how many tokens are gone
+-- TOUCHES  audit, audit_log, audit_of:<tenant>, tokens, token_ids, revoked_tokens, token_ends.
+--          Bound: 100 entries and 100 tokens.
+--@flags allow-oom
+--@include lib/clock.lua
+--@include lib/keys.lua
+
+local P, now = KEYS[1], now_ms(ARGV[1])
+local before = now - tonumber(ARGV[2])
+local entries, tokens = math.min(tonumber(ARGV[3]), 100), math.min(tonumber(ARGV[4]), 100)
+
+-- Entries stand in the order in which they were written: the first that is young ends the search.
+local function prune_entries()
+  local gone = 0
+  for _, id in ipairs(redis.call('ZRANGE', P .. 'audit_log', 0, entries - 1)) do
+    local entry = cjson.decode(redis.call('HGET', P .. 'audit', id))
+    if entry.at >= before then
+      break
+    end
+    redis.call('HDEL', P .. 'audit', id)
+    redis.call('ZREM', P .. 'audit_log', id)
+    if entry.tenant ~= cjson.null then
+      redis.call('ZREM', P .. 'audit_of:' .. encode(entry.tenant), id)
+    end
+    gone = gone + 1
+  end
+  return gone
+end
+
+local function prune_tokens()
+  local ended = redis.call('ZRANGE', P .. 'token_ends', '-inf', string.format('(%.0f', before),
+    'BYSCORE', 'LIMIT', 0, tokens)
+  for _, prefix in ipairs(ended) do
+    redis.call('HDEL', P .. 'tokens', prefix)
+    redis.call('HDEL', P .. 'revoked_tokens', prefix)
+    redis.call('ZREM', P .. 'token_ids', prefix)
+    redis.call('ZREM', P .. 'token_ends', prefix)
+  end
+  return #ended
+end
+
+return { entries > 0 and prune_entries() or 0, tokens > 0 and prune_tokens() or 0 }
