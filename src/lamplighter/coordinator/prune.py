@@ -16,7 +16,7 @@ ROLE = "prune"
 
 
 class Pruner(Service):
-    """Delete terminal jobs past their retention, a bounded batch at a time.
+    """Delete terminal jobs past their retention, and old audit entries, a bounded batch at a time.
 
     One node does it at a time, to spare the store. Two that believe they lead do no harm.
     """
@@ -34,6 +34,7 @@ class Pruner(Service):
             dead_ms=milliseconds(settings.keep_dead),
             key_ms=milliseconds(settings.keep_keys),
         )
+        self._keep_audit_ms = milliseconds(settings.keep_audit)
 
     async def step(self) -> float:
         """Remove one batch; the next follows at once while there is more."""
@@ -41,6 +42,8 @@ class Pruner(Service):
         if not await self._engine.membership.lead(ROLE, self._holder, term):
             return INTERVAL
         pruned = await self._engine.jobs.prune(self._retention, limit=BATCH)
-        if pruned.jobs or pruned.keys or pruned.others:
-            events.emit(events.PRUNED, jobs=pruned.jobs, keys=pruned.keys, others=pruned.others)
-        return 0.0 if pruned.more else INTERVAL
+        noted = await self._engine.access.prune_access(self._keep_audit_ms, limit=BATCH)
+        others = pruned.others + noted
+        if pruned.jobs or pruned.keys or others:
+            events.emit(events.PRUNED, jobs=pruned.jobs, keys=pruned.keys, others=others)
+        return 0.0 if pruned.more or noted >= BATCH else INTERVAL

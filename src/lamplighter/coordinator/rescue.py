@@ -63,6 +63,8 @@ class Rescuer(Service):
         self._last_ms: int | None = None
         self._not_before = 0.0
         self._looked: float | None = None
+        self.rescued = 0
+        """How many jobs it has given back."""
         self._seen: frozenset[str] = frozenset()
 
     async def step(self) -> float:
@@ -186,6 +188,7 @@ class Rescuer(Service):
         done = [answer for answer in settled if answer.answer is SettleAnswer.DONE]
         if not done:
             return
+        self.rescued += len(done)
         events.emit(events.JOB_RESCUED, count=len(done))
         back = [jobs[answer.id] for answer in done if answer.state is JobState.WAITING]
         # Who was lost once before is a suspect now.

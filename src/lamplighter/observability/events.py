@@ -41,6 +41,7 @@ SCHEDULE_HELD = "schedule.held"
 SCHEDULES_REPLANNED = "schedules.replanned"
 SERVICE_STUCK = "service.stuck"
 HEALTH_CHANGED = "health.changed"
+METRICS_SERVED = "metrics.served"
 
 EVENTS: Mapping[str, str] = {
     JOB_SUBMITTED: "Jobs were accepted by the store: count, created, types.",
@@ -74,6 +75,7 @@ EVENTS: Mapping[str, str] = {
     SERVICE_STUCK: "A step of a service did not come to its end and was begun anew: service, "
     "seconds.",
     HEALTH_CHANGED: "A worker is well, or not any more: worker, well, why, loops, fire.",
+    METRICS_SERVED: "A worker serves its metrics: url.",
     STORE_LOG_LARGE: "The store's log cannot start over, perhaps for a stuck reader: path, bytes.",
 }
 

@@ -16,7 +16,7 @@ from lamplighter.model.outcome import AbandonCause, Abandoned, Outcome, Released
 from lamplighter.model.retry import Retry
 from lamplighter.observability import events
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
-from lamplighter.port.values import SettleAnswer
+from lamplighter.port.values import SettleAnswer, Settled
 from lamplighter.worker import failure
 from lamplighter.worker.ledger import Entry
 from lamplighter.worker.process import ChildProcess
@@ -24,10 +24,15 @@ from lamplighter.worker.run import BATCH
 from lamplighter.worker.settler import hastened, tell_settled
 
 Answer = TypeVar("Answer")
+OnSettled = Callable[[Claim, Settlement, Settled], None]
 
 _DIED = Abandoned(AbandonCause.CHILD_DIED)
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
+
+
+def ignore(_claim: Claim, _settlement: Settlement, _answer: Settled) -> None:
+    """Count nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +50,10 @@ class Burial:
     was not reported as started has not been started, because the report comes first.
     """
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(self, engine: Engine, settings: Settings, on_settled: OnSettled = ignore) -> None:
         self._engine = engine
         self._settings = settings
+        self._on_settled = on_settled
         self._limit = min(BATCH, engine.capabilities.max_batch)
 
     async def bury(self, child: ChildProcess) -> Counts:
@@ -142,8 +148,10 @@ class Burial:
                 finished = finished or answer.state in TERMINAL
                 if answer.state is JobState.WAITING:
                     back.add(queue_topic(claim.job.queue, suspect=settlement.next.suspect))
-                if events.listened() and answer.answer is SettleAnswer.DONE:
-                    tell_settled(claim, settlement, answer, 0.0)
+                if answer.answer is SettleAnswer.DONE:
+                    self._on_settled(claim, settlement, answer)
+                    if events.listened():
+                        tell_settled(claim, settlement, answer, 0.0)
         for topic in sorted(back):
             await self._engine.wakeup.notify(topic)
         if finished:

@@ -32,6 +32,8 @@ class Sink(Protocol):
 
 current: ContextVar[Sink | None] = ContextVar("lamplighter_speaking", default=None)
 """Who takes in what is said in this context; nobody by default."""
+speaker: ContextVar[Sink | None] = ContextVar("lamplighter_speaker", default=None)
+"""Who logs, while handlers of the program write it out: what they write is not taken in again."""
 
 
 class _Deaf:
@@ -228,9 +230,11 @@ def _listen() -> Callable[[], None]:
             sink.write(record.levelname.lower(), f"{said(record)}\n")
         # What handlers now write to the streams was taken in already.
         token = current.set(None if sink.redact is None else _Deaf(sink.redact))
+        spoken = speaker.set(sink)
         try:
             inner(self, record)
         finally:
+            speaker.reset(spoken)
             current.reset(token)
 
     def end() -> None:

@@ -26,12 +26,13 @@ from lamplighter.model.job import ALONE
 from lamplighter.model.outcome import Outcome
 from lamplighter.model.retry import Retry
 from lamplighter.model.stride import QueueStride
-from lamplighter.observability import events
+from lamplighter.observability import calls, events, logs
 from lamplighter.port.store import Engine
 from lamplighter.registry import Registry
 from lamplighter.worker import capture, failure, limits
 from lamplighter.worker.bench import Numbers, process_slots
 from lamplighter.worker.claimer import Claimer
+from lamplighter.worker.counting import Counts
 from lamplighter.worker.executor import Executor
 from lamplighter.worker.kinds import Kinds
 from lamplighter.worker.link import (
@@ -62,6 +63,7 @@ from lamplighter.worker.run import Run, Stop, margin
 from lamplighter.worker.rush import Way
 from lamplighter.worker.settler import Settler
 from lamplighter.worker.slots import Slots
+from lamplighter.worker.subject import subject
 
 BROKEN = 3
 """Exit code of a child that could not start; it has said why."""
@@ -94,6 +96,7 @@ class Child:
         self._patience = 0.0
         self._wants_events = False
         self._ending = False
+        self._counts: Counts | None = None
         self._pulse = Pulse(self._link)
         self._closing = contextlib.AsyncExitStack()
         self._provided: Mapping[object, object] = {}
@@ -108,6 +111,8 @@ class Child:
             program = load(begin.spec)
             registry = registry_of(program, begin.spec)
             settings = Settings(**begin.settings)
+            if settings.metrics:
+                self._counts = Counts(calls.watch())
             if isinstance(program, Borrower):
                 program.configure(settings)
             engine = connect(settings.url, deadline=settings.store_deadline)
@@ -119,6 +124,7 @@ class Child:
             for name in registry.names():
                 limits.check(registry.get(name).surroundings.limits, owner=name)
             capture.install()
+            logs.install(settings.log_format, subject)
             if not begin.alone:
                 # Where jobs run alone, their processes open it.
                 opened = registry.providers.opened()
@@ -146,6 +152,7 @@ class Child:
             info = failure.describe(error)
             told = f"{info.type}: {info.message}"
             events.emit(events.SERVICE_ERROR, service="providers", error=told, expected=False)
+        self._tell_counts()
         self._link.flush()
         await self._link.drained()
 
@@ -198,6 +205,7 @@ class Child:
         if registry.hooks:
             self._settler.reporter = Reporter(registry.hooks)
         self._settler.tells = self._executor.tells = begin.events
+        self._settler.counts = self._executor.counts = self._counts
         self._link.say(_hello(registry, queues))
 
     def _runs(self) -> Iterable[Run]:
@@ -309,6 +317,12 @@ class Child:
         self._executor.tick()
         self._settler.report_slow()
         self._room_changed()
+        self._tell_counts()
+
+    def _tell_counts(self) -> None:
+        counted = None if self._counts is None else self._counts.take()
+        if counted is not None:
+            self._link.say(counted)
 
     # ── with the supervisor ──────────────────────────────────────────────────────────────────
 

@@ -21,6 +21,7 @@ from lamplighter.observability import events
 from lamplighter.secrecy import redactor
 from lamplighter.worker import outcomes
 from lamplighter.worker.bench import Bench
+from lamplighter.worker.counting import Counts
 from lamplighter.worker.link import Convicted, Extended, FromSupervisor, Link, Started
 from lamplighter.worker.notebook import Notebook
 from lamplighter.worker.pulse import Pulse
@@ -78,6 +79,8 @@ class Executor:
         self.running: dict[int, Run] = {}
         self.tells = False
         """Whether starts are told as events."""
+        self.counts: Counts | None = None
+        """Counts starts, if anybody wants to know."""
         self.processes: Alone | None = None
         """Where all handlers run, each alone; without it all share this process."""
         self._hard_after = settings.hard_after
@@ -171,6 +174,8 @@ class Executor:
         if bench is self.alone:
             starts = self._warm_up(batch)
         self._link.say(Started(starts, now))
+        if self.counts is not None:
+            self.counts.started(batch)
         if self._link.flush():
             self._start(batch)
         else:

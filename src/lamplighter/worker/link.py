@@ -110,6 +110,23 @@ class Tick(Message, frozen=True):
     running: int
 
 
+class Counted(Message, frozen=True):
+    """What I did since I last said so: see `counting`."""
+
+    lags: dict[str, tuple[list[int], float]]
+    """Starts by queue, sorted by how late they were, and the sum of that in seconds."""
+    runs: dict[str, tuple[list[int], float]]
+    """Runs by type, sorted by how long they took, and the sum of that in seconds."""
+    ends: list[tuple[str, str, int]]
+    """Type, what it came to, how often."""
+    stale: int
+    """Settlements that were refused."""
+    calls: dict[str, tuple[list[int], float]]
+    """Calls of the store by verb, sorted by how long they took, and the sum of that."""
+    errors: dict[str, int]
+    """Calls of the store by verb that failed."""
+
+
 class Resync(Message, frozen=True):
     """My loop stood still. Which of these are still mine?"""
 
@@ -134,6 +151,7 @@ FromChild = (
     | Forsaken
     | Unkept
     | Tick
+    | Counted
     | Resync
     | Told
     | Convicted

@@ -23,6 +23,7 @@ from lamplighter.worker.link import (
     Broken,
     Claimed,
     Convicted,
+    Counted,
     Drain,
     Ended,
     Extended,
@@ -59,6 +60,10 @@ class Plan:
     """Its jobs run alone, each in a process of its own."""
 
 
+def ignore(_counted: Counted) -> None:
+    """Count nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
     """Whom a child's messages concern beside its own ledger."""
@@ -69,6 +74,7 @@ class Hooks:
     on_convicted: Callable[[Convicted], None]
     on_let_go: Callable[[ChildProcess], None]
     """Told when `ChildProcess.let_go` has its first entry."""
+    on_counted: Callable[[Counted], None] = ignore
 
 
 class ChildProcess:
@@ -235,6 +241,8 @@ class ChildProcess:
         match message:
             case Tick():
                 pass
+            case Counted():
+                self._hooks.on_counted(message)
             case Told():
                 self._hooks.on_told(message)
             case Convicted():

@@ -19,6 +19,7 @@ from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import SettleAnswer, Settled
 from lamplighter.service import Service
 from lamplighter.worker import failure
+from lamplighter.worker.counting import Counts
 from lamplighter.worker.recorder import CALL_BYTES
 from lamplighter.worker.reporter import Reporter
 from lamplighter.worker.run import BATCH, Run
@@ -53,6 +54,8 @@ class Settler(Service):
         """Whether each settlement is told as an event."""
         self.reporter: Reporter | None = None
         """Calls the program's hooks, if it has any."""
+        self.counts: Counts | None = None
+        """Counts what runs come to, if anybody wants to know."""
         self._engine = engine
         self._speed = settings.speed
         self._hard_after = settings.hard_after
@@ -77,7 +80,10 @@ class Settler(Service):
             self._said = True
             settlement = replace(settlement, journal=self._last_words(run))
         self._pending[run.number] = (run, settlement)
-        if run.hard_end and runtime.boottime() > run.hard_end - CLOSE_TO_HARD_END:
+        now = runtime.boottime()
+        if self.counts is not None:
+            self.counts.ended(run, now)
+        if run.hard_end and now > run.hard_end - CLOSE_TO_HARD_END:
             # The supervisor must not kill us for a handler that is done.
             self._report([run.number])
         self._wake()
@@ -110,6 +116,8 @@ class Settler(Service):
         self._batch = self._take()
         written = await self._write()
         self._report_written(written)
+        if self.counts is not None:
+            self.counts.settled(written)
         await self._tell(written)
         return 0.0
 

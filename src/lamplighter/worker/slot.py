@@ -30,6 +30,7 @@ from lamplighter.middleware import call_through
 from lamplighter.model.errors import InvalidOption, LamplighterError, ProviderFailed
 from lamplighter.model.names import shown
 from lamplighter.model.outcome import Abandoned, Failed, Outcome
+from lamplighter.observability import logs
 from lamplighter.registry import Registry
 from lamplighter.worker import capture, descendants, failure, limits, outcomes
 from lamplighter.worker.driving import driven
@@ -47,6 +48,7 @@ from lamplighter.worker.slot_line import (
     claim_of,
     done,
 )
+from lamplighter.worker.subject import subject
 
 SIGNAL = signal.SIGUSR2
 """Tells that a halt was written to the line."""
@@ -120,10 +122,12 @@ class Slot:
         capture.install_streams()
         program = load(begin.spec)
         capture.install()
+        settings = Settings(**begin.settings)
+        logs.install(settings.log_format, subject)
         self._registry = registry_of(program, begin.spec)
         if isinstance(program, Borrower):
             # Opened when a handler first submits something: most never do.
-            program.configure(Settings(**begin.settings))
+            program.configure(settings)
         self._registry.check()
         if wanted.cwd is not None:
             _enter(wanted.cwd)

@@ -15,12 +15,13 @@ from lamplighter.connect import connect
 from lamplighter.fleet import Fleet
 from lamplighter.model.errors import InvalidApp, LamplighterError, StoreError, every_error
 from lamplighter.model.stride import QueueStride
-from lamplighter.observability import events, health
+from lamplighter.observability import calls, events, exposition, health
 from lamplighter.observability.health import Health
 from lamplighter.port.store import Engine
 from lamplighter.port.values import NewWorker, TypeInfo
 from lamplighter.service import Service
 from lamplighter.worker import descendants, systemd
+from lamplighter.worker.accounts import Accounts, Tallier
 from lamplighter.worker.autoscale import Scaler
 from lamplighter.worker.bench import process_slots
 from lamplighter.worker.burial import Burial, Counts, suspects
@@ -85,7 +86,9 @@ class Supervisor:
             events=on_event is not None,
         )
         self._plan_alone = replace(self._plan, alone=True)
+        self._accounts = Accounts(settings.metrics_names)
         self._hooks = Hooks(
+            on_counted=self._accounts.hear,
             on_hello=self._on_hello,
             on_resync=self._on_resync,
             on_told=_on_told,
@@ -121,6 +124,8 @@ class Supervisor:
 
     async def run(self) -> None:
         """Work until drained. Raises what kept every child from starting, or broke the worker."""
+        if self._settings.metrics:
+            self._accounts.calls = calls.watch()
         stop_listening = None if self._on_event is None else events.listen(self._on_event)
         killer = runtime.spawn(self._kill_after_grace(), name="grace", on_crash=self._grace_broke)
         try:
@@ -167,6 +172,13 @@ class Supervisor:
         newest_first = bool(self._settings.fire_newest_first)
         return health.look(self._loops, runtime.monotonic(), newest_first=newest_first)
 
+    async def metrics(self) -> str:
+        """Write what it and its children have done, as its metrics have it."""
+        meter = self._accounts.look(
+            self.health(), slots=self._slots, busy=self.running(), children=len(self.children)
+        )
+        return exposition.text_of(meter)
+
     def drain(self) -> None:
         """Come to an end: at first within the grace, called again within the short one."""
         grace = self._settings.short_grace if self.draining else self._settings.grace
@@ -204,12 +216,13 @@ class Supervisor:
 
     async def _work(self, engine: Engine) -> None:
         settings = self._settings
-        self._burial = burial = Burial(engine, settings)
+        self._burial = burial = Burial(engine, settings, self._accounts.buried)
         self._keeper = Keeper(engine, settings, self._living)
         membership = Membership(engine, settings, self)
         services = [
             self._keeper,
             Watch(settings, burial, self._living, self._retire),
+            *([Tallier(engine, self.id, self._accounts.take)] if settings.metrics else ()),
             membership,
             *self._services(engine, settings, membership.fleet),
         ]
@@ -217,7 +230,7 @@ class Supervisor:
             services.append(Scaler(engine, settings, self))
         # Those two never wait for the store, so that no trouble of the store can make them late.
         vital = services[:2]
-        self._loops = tuple(services)
+        self._loops = self._accounts.loops = tuple(services)
         make_way(services, self._living)
         services.append(HealthWatch(self.id, self.health))
         if systemd.wanted():
@@ -239,6 +252,10 @@ class Supervisor:
 
     async def _all_over(self) -> None:
         await asyncio.gather(self._crew.over(), self._crew_alone.over())
+
+    @property
+    def _slots(self) -> int:
+        return self._crew.size * self._plan.slots + process_slots(self._settings)
 
     def running(self) -> int:
         """Count the handlers that run."""
@@ -326,7 +343,7 @@ class Supervisor:
             host=socket.gethostname(),
             pid=os.getpid(),
             queues=hello.queues,
-            slots=self._crew.size * self._plan.slots + process_slots(self._settings),
+            slots=self._slots,
             types=tuple(TypeInfo(**fields) for fields in hello.types),
         )
 

@@ -1,0 +1,133 @@
+"""Log lines for people or for programs, each with the job it is about.
+
+JSON has one object per line: `ts`, `level`, `logger`, `event`, `message`; and inside a job
+`job_id`, `tenant`, `attempt`, `type` and `queue`. What a program logs is shown as it is, apart from
+what could pass for another line or move a terminal's cursor; arguments of jobs are never added.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, cast
+
+Subject = tuple[Mapping[str, object], Callable[[str], str] | None]
+"""What a line is about, and what hides in its text that must not be shown."""
+About = Callable[[], Subject]
+
+LOG = "log"
+"""The event of lines that name none."""
+
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_PLAIN = logging.Formatter()
+
+
+def nothing() -> Subject:
+    """Say that a line is about no job."""
+    return {}, None
+
+
+def neutral(text: str) -> str:
+    """Give a text that is one line and moves no cursor: what could is written out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else _NAMED.get(each) or f"\\x{ord(each):02x}" for each in text
+    )
+
+
+def timestamp(seconds: float) -> str:
+    """Write an instant in UTC, to the millisecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def line_of(fields: Mapping[str, object]) -> str:
+    """Write one object of JSON; what cannot be written as such is written as text."""
+    return json.dumps(fields, ensure_ascii=False, default=str).encode("utf-8", "replace").decode()
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a record as one object of JSON."""
+
+    def __init__(self, about: About = nothing) -> None:
+        super().__init__()
+        self._about = about
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give the line."""
+        fields, redact = self._about()
+        event, message = _said(record)
+        document: dict[str, object] = {
+            "ts": timestamp(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": event,
+            "message": message if redact is None else redact(message),
+            **fields,
+        }
+        if trace := _trace(record):
+            document["exception"] = trace if redact is None else redact(trace)
+        return line_of(document)
+
+
+class ConsoleFormatter(logging.Formatter):
+    """Writes a record as one line; the lines of a traceback follow, set in."""
+
+    def __init__(self, about: About = nothing) -> None:
+        super().__init__()
+        self._about = about
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give the line."""
+        fields, redact = self._about()
+        _, message = _said(record)
+        trace = _trace(record)
+        if redact is not None:
+            message, trace = redact(message), redact(trace)
+        about = "".join(f" {name}={neutral(str(value))}" for name, value in fields.items())
+        head = f"{timestamp(record.created)} {record.levelname:<8} {neutral(record.name)}"
+        line = f"{head}: {neutral(message)}{about}"
+        return "\n".join([line, *(f"    {neutral(each)}" for each in trace.splitlines())])
+
+
+def _said(record: logging.LogRecord) -> tuple[str, str]:
+    """Give the event and the message; those of structlog come as a mapping."""
+    given = cast("object", record.msg)
+    if isinstance(given, dict) and "event" in given and not record.args:
+        event = str(cast("Mapping[str, object]", given)["event"])
+        return event, event
+    try:
+        return LOG, record.getMessage()
+    except Exception:  # noqa: BLE001 - arguments that do not fit; the text is better than nothing
+        return LOG, str(record.msg)
+
+
+def _trace(record: logging.LogRecord) -> str:
+    if record.exc_info and record.exc_info[0] is not None:
+        return _PLAIN.formatException(record.exc_info)
+    return record.exc_text or ""
+
+
+def install(log_format: str, about: About = nothing) -> None:
+    """Let this process log in a format; call it after the program was imported.
+
+    `console` changes only what is logged by programs that have not set up logging: warnings and
+    worse, on stderr. With `json` all that goes to the streams of the process through the root
+    logger becomes JSON, from INFO on; other handlers of the program stay as they are.
+    """
+    if log_format == "console":
+        if logging.lastResort is not None:
+            logging.lastResort.setFormatter(ConsoleFormatter(about))
+        return
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        if type(cast("Any", handler)) is logging.StreamHandler:
+            root.removeHandler(handler)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter(about))
+    root.addHandler(handler)
+    if root.level in (logging.NOTSET, logging.WARNING):
+        root.setLevel(logging.INFO)
