@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PREFIX = "LAMPLIGHTER_"
 SECRETS = frozenset({"url", "http_secret"})
+CHOICES = {"log_format": ("console", "json")}
+"""Settings that are one of a few words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,8 @@ class Settings:
     """How long dead jobs are kept."""
     keep_keys: float = 7 * 86_400.0
     """How long idempotency keys are kept after their job is gone."""
+    keep_audit: float = 90 * 86_400.0
+    """How long entries of the audit log are kept, and tokens that were revoked or have expired."""
     store_deadline: float = 30.0
     """How long one call of the store may take before it counts as failed."""
     fire_newest_first: int = 0
@@ -98,9 +102,25 @@ class Settings:
     """How long a request may take to send its body."""
     http_timeout: float = 30.0
     """How long an HTTP request may take as a whole."""
+    http_write_timeout: float = 30.0
+    """How long an HTTP answer may not get on, because it is not read, before its connection is
+    closed."""
     http_connections: int = 1_000
     """Connections that `lamplighter serve` has at once. For one more, the one that has been silent
     for longest is closed; while all have requests under way, it is refused with status 503."""
+    http_events_interval: float = 1.0
+    """Time between two looks at the store for `GET /v1/events`, while somebody listens. While
+    nothing changes it grows to five times as much, except for single jobs."""
+    http_events_listeners: int = 500
+    """Listeners that `GET /v1/events` has at once, in one process."""
+    http_events_each: int = 50
+    """How many of these may be of one and the same caller."""
+    http_rate: float = 0.0
+    """Requests per second that each caller of one process may make on average; 0: no limit."""
+    http_burst: int = 100
+    """Requests that a caller who was quiet may make at once, where `http_rate` sets a limit."""
+    http_jwt_lifetime: float = 86_400.0
+    """How long a JWT may be good for; those that say more are refused."""
     http_page: int = 500
     """Items that one page of an HTTP listing may have."""
     http_unknown_types: int = 0
@@ -108,6 +128,13 @@ class Settings:
     http_secret: str = ""
     """Signs the cursors of HTTP listings. Give all `lamplighter serve` behind one address the same;
     without it each draws its own when it starts. Also as LAMPLIGHTER_HTTP_SECRET_FILE."""
+    metrics: int = 1
+    """0: workers and `lamplighter serve` count nothing, neither for metrics nor for the activity
+    that is kept for a day."""
+    metrics_names: int = 200
+    """Queues, and job types, that metrics tell apart; what comes later is called `other`."""
+    log_format: str = "console"
+    """`console` or `json`: how `lamplighter worker` and `lamplighter serve` write their lines."""
     speed: float = 1.0
     """Divides every delay and retry pause; for demonstrations only."""
 
@@ -131,6 +158,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "keep_finished_count": (0, 10**12),
     "keep_dead": (900.0, 3650 * 86_400.0),
     "keep_keys": (7 * 86_400.0, 3650 * 86_400.0),
+    "keep_audit": (3600.0, 3650 * 86_400.0),
     "store_deadline": (1.0, 3600.0),
     "fire_newest_first": (0, 1),
     "fire_first": (0.0, 3600.0),
@@ -146,9 +174,18 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "http_header_timeout": (0.1, 3600.0),
     "http_body_timeout": (0.1, 3600.0),
     "http_timeout": (0.1, 3600.0),
+    "http_write_timeout": (0.1, 3600.0),
     "http_connections": (1, 1_000_000),
+    "http_events_interval": (0.05, 3600.0),
+    "http_events_listeners": (1, 1_000_000),
+    "http_events_each": (1, 1_000_000),
+    "http_rate": (0.0, 1_000_000.0),
+    "http_burst": (1, 1_000_000),
+    "http_jwt_lifetime": (1.0, 366 * 86_400.0),
     "http_page": (1, 10_000),
     "http_unknown_types": (0, 1),
+    "metrics": (0, 1),
+    "metrics_names": (1, 100_000),
     "speed": (0.001, 1_000_000.0),
 }
 
@@ -221,6 +258,12 @@ def _checked(source: str, name: str, value: object) -> object:
             f"unknown setting {shown(name)} in {source}",
             hint=f"known settings: {', '.join(sorted(fields))}",
             value=name,
+        )
+    if name in CHOICES and value not in CHOICES[name]:
+        raise InvalidSettings(
+            f"the setting `{name}` in {source} is {shown(value)}",
+            hint=f"give one of: {', '.join(CHOICES[name])}",
+            value=value,
         )
     if isinstance(fields[name].default, str):
         return str(value)

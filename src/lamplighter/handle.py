@@ -45,15 +45,11 @@ class Handle(Generic[R_co]):
         Raises JobFailed if it ended otherwise, ResultTimeout if ``timeout`` seconds pass first,
         ResultOmitted if it succeeded with a result that could not be kept.
         """
-        record = await self._finished(_checked_timeout(timeout))
+        record = await self._finished(checked_timeout(timeout))
         if record.state is not JobState.SUCCEEDED:
             _raise_failure(record)
         if record.result_note is not None:
-            raise ResultOmitted(
-                f"job `{self.id}` succeeded, but {record.result_note}",
-                hint="let the handler return small JSON data, or store it and return where it is",
-                value=record.result_note,
-            )
+            raise_omitted(self.id, record.result_note)
         return cast("R_co", self._decoded(record))
 
     async def status(self) -> Status:
@@ -199,7 +195,17 @@ class Handle(Generic[R_co]):
         return None if record.result is None else payload.plain(record.result)
 
 
-def _checked_timeout(timeout: object) -> float | None:
+def raise_omitted(job_id: str, note: str) -> NoReturn:
+    """Raise what is to be said of a result that could not be kept."""
+    raise ResultOmitted(
+        f"job `{job_id}` succeeded, but {note}",
+        hint="let the handler return small JSON data, or store it and return where it is",
+        value=note,
+    )
+
+
+def checked_timeout(timeout: object) -> float | None:
+    """Check for how long somebody wants to wait; None: without end."""
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:

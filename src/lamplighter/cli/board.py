@@ -72,6 +72,8 @@ class Board:
         self.keys = "Ctrl-C to stop"
         """What can be pressed, or why nothing can."""
         self.toll = ""
+        self.console = ""
+        """Where the console is."""
         self._title = title
         self._subtitle = subtitle
         self._feed = Feed(speed)
@@ -135,6 +137,11 @@ class Board:
             Layout(_panel("what is happening", _Lines(self._recent)), minimum_size=3),
             failures,
             Layout(self._counts(), size=1),
+            Layout(
+                output.text(f"console  {self.console}", "bold"),
+                size=1,
+                visible=bool(self.console),
+            ),
             Layout(output.text(self.keys, "dim"), size=1),
         )
         return root

@@ -7,26 +7,32 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lamplighter import coordinator, runtime
 from lamplighter.app import App, Story
-from lamplighter.cli import output, store
+from lamplighter.cli import extra, output, store
 from lamplighter.cli.board import Board
 from lamplighter.cli.feed import Printer, short_cause
 from lamplighter.cli.program import declarer, load_worker_app
 from lamplighter.cli.reloader import Reloader, folders_of
-from lamplighter.cli.view import LiveView, PlainView, View
+from lamplighter.cli.toll import Auditor, Kill, Toll
+from lamplighter.cli.view import LiveView, PlainView, View, state_of
 from lamplighter.cli.worker import process_options, process_settings
 from lamplighter.config import Settings
 from lamplighter.fleet import Fleet
+from lamplighter.model.errors import InvalidOption
 from lamplighter.observability import events
 from lamplighter.port.store import Engine
 from lamplighter.service import Service
 from lamplighter.worker import queues as queue_list
 from lamplighter.worker.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from lamplighter.cli.site import Site
+    from lamplighter.server.routes.dev import Dev
 
 FAILED = 1
 DAY = 86_400.0
@@ -37,6 +43,13 @@ DAY = 86_400.0
 @click.option("--speed", type=float, help="Divide all delays and retry pauses by this.")
 @process_options
 @click.option("--no-reload", is_flag=True, help="Do not reload the program when its files change.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="Port of the console.  [default: 8080, or the next that is free]",
+)
+@click.option("--no-serve", is_flag=True, help="Do without the console and the HTTP API.")
+@click.option("--open", "show", is_flag=True, help="Open the console in a browser.")
 @store.store_options
 def dev(
     *,
@@ -45,6 +58,9 @@ def dev(
     queues: str | None,
     url: str | None,
     no_reload: bool,
+    port: int | None,
+    no_serve: bool,
+    show: bool,
     as_json: bool,
     **processes: Any,
 ) -> None:
@@ -53,25 +69,31 @@ def dev(
     In a terminal there is a view of queues, processes, running jobs and events, and keys: k kills
     a child, r reloads, p pauses the view, q quits. Elsewhere, and with --json, one line per event.
 
+    The console shows the same in a browser, with a button that kills a child. Its address, which
+    is printed, holds the key to it; only this machine can reach it.
+
     When a Python file of the program changes, jobs run the new code from then on. Stories, the
     functions marked with `@app.on_dev`, are not reloaded.
     """
     asked = None if queues is None else queue_list.parse(queues)
     app = load_worker_app(spec, speed=speed, url=url, **process_settings(**processes))
-    view = _view(spec, app.settings, as_json=as_json)
-    development = Development(app, spec, view, asked, reload=not no_reload)
+    toll = Toll()
+    view = _view(spec, app.settings, toll, as_json=as_json)
+    development = Development(app, spec, view, toll, asked, reload=not no_reload)
+    if not no_serve:
+        development.serve(port, show=show)
     store.run(development.run())
     if development.failed:
         sys.exit(FAILED)
 
 
-def _view(spec: str, settings: Settings, *, as_json: bool) -> View:
+def _view(spec: str, settings: Settings, toll: Toll, *, as_json: bool) -> View:
     about = settings.url
     if settings.speed != 1:
         day = output.span(DAY / settings.speed)
         about += f", at speed {settings.speed:g}: a day passes in {day}"
     if sys.stdout.isatty() and not as_json:
-        return LiveView(Board(f"lamplighter dev {spec}", about, settings.speed))
+        return LiveView(Board(f"lamplighter dev {spec}", about, settings.speed), toll)
     return PlainView(f"{spec} on {about}", Printer(speed=settings.speed, as_json=as_json))
 
 
@@ -83,13 +105,19 @@ class Development:
         app: App,
         spec: str,
         view: View,
+        toll: Toll,
         queues: queue_list.QueueStride | None,
         *,
         reload: bool = True,
     ) -> None:
         self.failed = False
         self._app = app
+        self._spec = spec
         self._view = view
+        self._toll = toll
+        toll.on_recovered = self._recovered
+        self._site: Site | None = None
+        self._show_site = False
         self._stories: list[asyncio.Task[None]] = []
         self._stopping = False
         self._watched = folders_of(spec.partition(":")[0]) if reload else []
@@ -102,6 +130,17 @@ class Development:
             on_event=self._on_event,
         )
 
+    def serve(self, port: int | None, *, show: bool) -> None:
+        """Serve the console too, if what it needs is installed; bind its address now."""
+        try:
+            with extra.server():
+                from lamplighter.cli.site import Site
+        except InvalidOption as error:
+            output.note(f"there is no console: {error.cause}; {error.hint}")
+            return
+        self._site = Site(self._app, self, port)
+        self._show_site = show
+
     async def run(self) -> None:
         """Live until the first signal; the second one hurries."""
         self._supervisor = supervisor = self._make_supervisor()
@@ -112,12 +151,15 @@ class Development:
         keys = {"k": self._kill, "r": lambda: self._reload(()), "q": self._stop}
         try:
             with self._view.shown(self._nobody_looks, keys):
+                await self._open_site()
                 self._stories = [
                     runtime.spawn(self._tell(story), name="story") for story in self._app.stories
                 ]
                 await supervisor.run()
         finally:
             await self._end_stories()
+            if self._site is not None:
+                await self._site.stop()
             await self._app.close()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
@@ -126,13 +168,26 @@ class Development:
         services = [
             *coordinator.services(engine, settings, fleet),
             declarer(engine, self._app),
+            Auditor(engine.inspector, self._toll),
             *self._view.services(engine, self._supervisor),
         ]
         if self._watched:
             services.append(Reloader(self._watched, self._reload))
         return services
 
+    async def _open_site(self) -> None:
+        if self._site is None:
+            return
+        await self._site.start(self._site_broke)
+        self._view.invite(self._site.address)
+        if self._show_site:
+            await self._site.show()
+
+    def _site_broke(self, error: BaseException) -> None:
+        self._view.say(f"the console is not served any more: {error!r}", failure=True)
+
     def _on_event(self, name: str, fields: Mapping[str, Any]) -> None:
+        self._toll.on_event(name, fields)
         self._view.on_event(name, fields)
         if self._renewal is not None:
             self._renewal.on_event(name, fields)
@@ -142,9 +197,42 @@ class Development:
 
     # ── what can be asked of it ──────────────────────────────────────────────────────────────
 
+    def facts(self) -> Dev:
+        """Say how the worker is, for the console."""
+        from lamplighter.server.routes.dev import Dev, DevChild
+
+        toll = self._toll
+        return Dev(
+            program=self._spec,
+            speed=self._app.settings.speed,
+            children=[
+                DevChild(pid=child.pid, state=state_of(child), running=child.ledger.running())
+                for child in self._supervisor.children
+            ],
+            killed=toll.killed,
+            lost=len(toll.lost),
+            recovering=toll.pending,
+            recovered_seconds=toll.recovered_in,
+        )
+
+    def kill(self) -> int | None:
+        """Kill a child without warning, and tell; gives its pid."""
+        if self._stopping:
+            return None
+        kill = self._toll.kill(self._supervisor)
+        if kill is None:
+            self._view.say("no child is ready to be killed")
+            return None
+        held = "1 job" if len(kill.held) == 1 else f"{len(kill.held)} jobs"
+        self._view.say(f"killed pid {kill.pid} with -9, which held {held}")
+        return kill.pid
+
     def _kill(self) -> None:
-        if not self._stopping:
-            self._view.kill(self._supervisor)
+        self.kill()
+
+    def _recovered(self, kill: Kill, seconds: float) -> None:
+        span = output.span(seconds)
+        self._view.say(f"all jobs of pid {kill.pid} are in safe hands again after {span}")
 
     def _reload(self, changed: Sequence[str]) -> None:
         if self._stopping:

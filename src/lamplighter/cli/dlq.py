@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
-from lamplighter.cli import output, reading, shapes, store
+from lamplighter.cli import noting, output, reading, shapes, store
 from lamplighter.cli.jobs import PAGE, print_answers, print_jobs, show_job
 from lamplighter.cli.pace import Pace, Tally
 from lamplighter.model.errors import InvalidInput, InvalidName, WrongState
@@ -327,15 +327,27 @@ async def _change(
             # The verbs take any job that has ended; here only dead ones are meant.
             refused = {job_id: await _refusal(engine, job_id) for job_id in ids}
             dead = [job_id for job_id, refusal in refused.items() if refusal is None]
+            tenants = await noting.tenants(engine, dead)
             changed = await _paced(engine, dead, change, Pace(rate), Tally(len(dead), _WORDS[verb]))
+            await _note(engine, verb, changed, tenants, note)
             done = {answer.id: answer for answer in changed}
             return [refused[job_id] or done[job_id] for job_id in ids]
         pace, tally = Pace(rate), Tally(await _number(engine, which), _WORDS[verb])
         answers: list[Changed] = []
         async for page in _pages(engine, which):
             some = [record.job.id for record in page]
-            answers += await _paced(engine, some, change, pace, tally)
+            changed = await _paced(engine, some, change, pace, tally)
+            tenants = {record.job.id: record.job.tenant for record in page}
+            await _note(engine, verb, changed, tenants, note)
+            answers += changed
         return answers
+
+
+async def _note(
+    engine: Engine, verb: str, changed: Sequence[Changed], tenants: Mapping[str, str], note: Note
+) -> None:
+    about = noting.done(changed, tenants)
+    await noting.note(engine, f"dlq.{verb}", about, by=note.by, reason=note.reason)
 
 
 async def _paced(

@@ -11,7 +11,7 @@ import click
 
 from lamplighter import runtime
 from lamplighter.cli.output import STYLES, clock, first_line, instant, printable, span, tell
-from lamplighter.observability import events
+from lamplighter.observability import events, logs
 
 Fields = Mapping[str, Any]
 
@@ -218,6 +218,10 @@ def _health(fields: Fields) -> tuple[str, str, str]:
     return "unwell", f"{fields.get('worker')}: {'; '.join(fields.get('why', ()))}", "red"
 
 
+def _metrics(fields: Fields) -> tuple[str, str, str]:
+    return "metrics", f"at {fields.get('url')}", "dim"
+
+
 _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.JOB_SUBMITTED: _submitted,
     events.JOB_CANCELLED: _cancelled,
@@ -242,25 +246,31 @@ _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.SCHEDULES_REPLANNED: _replanned,
     events.SERVICE_STUCK: _stuck,
     events.HEALTH_CHANGED: _health,
+    events.METRICS_SERVED: _metrics,
 }
 
 
 class Printer:
     """Prints events as they come: a line each, or a JSON object each."""
 
-    def __init__(self, *, speed: float = 1.0, as_json: bool = False) -> None:
+    def __init__(
+        self, *, speed: float = 1.0, as_json: bool = False, log_format: str = "console"
+    ) -> None:
         self.closed = False
         """Whether the reader of our output has gone."""
         self.on_closed: Callable[[], None] | None = None
         self._feed = Feed(speed)
         self._as_json = as_json
+        self._log_format = log_format
 
     def on_event(self, name: str, fields: Fields) -> None:
         """Print one event, if it is worth a line."""
         line = self._feed.line(name, fields)
         if line is None:
             return
-        if self._as_json:
+        if self._log_format == "json":
+            self.tell(logs.line_of(_logged(name, line, fields)))
+        elif self._as_json:
             document = {"at": instant(line.at_ms), "event": name, **fields}
             self.tell(json.dumps(document, ensure_ascii=False, default=str))
         else:
@@ -273,6 +283,18 @@ class Printer:
             self.closed = True
             if self.on_closed is not None:
                 self.on_closed()
+
+
+def _logged(name: str, line: Line, fields: Fields) -> dict[str, Any]:
+    """Give an event the form that log lines have."""
+    head = {
+        "ts": logs.timestamp(line.at_ms / 1000),
+        "level": "warning" if line.failure or "red" in line.style else "info",
+        "logger": "lamplighter.worker",
+        "event": name,
+        "message": f"{line.word} {line.text}",
+    }
+    return {**head, **{each: value for each, value in fields.items() if each not in head}}
 
 
 def _click_style(style: str) -> dict[str, Any]:

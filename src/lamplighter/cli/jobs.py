@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from lamplighter.cli import output, reading, shapes, store
+from lamplighter.cli import noting, output, reading, shapes, store
 from lamplighter.cli.logs import logs
 from lamplighter.model.job import Attempt, ErrorInfo, JobRecord
 from lamplighter.port.store import JobStore
@@ -299,7 +299,12 @@ async def _change(
         async def change(some: Sequence[str]) -> list[Changed]:
             return await _verb(engine.jobs, verb, some, by, reason)
 
-        return await store.change(engine, ids, change)
+        tenants = await noting.tenants(engine, ids)
+        answers = await store.change(engine, ids, change)
+        await noting.note(
+            engine, f"job.{verb}", noting.done(answers, tenants), by=by, reason=reason
+        )
+        return answers
 
 
 async def _verb(

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from lamplighter.cli.audit import audit
 from lamplighter.cli.cron import cron
 from lamplighter.cli.dev import dev
 from lamplighter.cli.dlq import dlq
@@ -21,6 +22,7 @@ from lamplighter.cli.schedules import schedules
 from lamplighter.cli.serve import serve
 from lamplighter.cli.submit import submit
 from lamplighter.cli.tenants import tenants
+from lamplighter.cli.token import token
 from lamplighter.cli.types import types
 from lamplighter.cli.why import why
 from lamplighter.cli.worker import worker
@@ -117,6 +119,8 @@ for command in (
     tenants,
     types,
     workers,
+    token,
+    audit,
     cron,
     migrate,
     doctor,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from lamplighter.cli import output, reading, shapes, store
+from lamplighter.cli import noting, output, reading, shapes, store
 from lamplighter.cli.listing import ListingGroup
 from lamplighter.model.errors import InvalidTime
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.names import check_name, shown
+from lamplighter.port.access import About
 from lamplighter.port.values import QueueInfo, QueueSettings
 
 
@@ -96,5 +97,6 @@ async def _set(
 ) -> QueueInfo:
     async with store.opened(url) as engine:
         await engine.settings.put_queue(name, settings, by=by, reason=reason)
+        await noting.note(engine, "queues.put", [About(name)], by=by, reason=reason)
         await store.wake_all(engine)
         return next(queue for queue in await engine.inspector.queues() if queue.name == name)

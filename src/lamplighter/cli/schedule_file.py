@@ -12,13 +12,14 @@ import click
 
 from lamplighter import config
 from lamplighter.app import App
-from lamplighter.cli import output, reading, store
+from lamplighter.cli import noting, output, reading, store
 from lamplighter.cli.schedule_job import Types
 from lamplighter.cli.schedule_words import changes, interval
 from lamplighter.model.errors import InvalidInput, InvalidOption, LamplighterError, UnknownType
 from lamplighter.model.names import shown
 from lamplighter.model.schedule import Calendar, Cron, Once, RRule
 from lamplighter.options import SubmitOptions, check_known
+from lamplighter.port.access import About
 from lamplighter.port.schedules import NewSchedule, ScheduleFilter
 from lamplighter.schedules import ScheduleOptions, new_schedule
 
@@ -88,17 +89,30 @@ def apply(
             ]
             steps = await _steps(app, wanted, delete_others)
             if not diff:
-                todo = [step.new for step in steps if step.new and step.what != "same"]
-                await app.schedules.put_many(todo, by=who)
-                gone = [step.id for step in steps if step.what == "delete"]
-                if gone:
-                    await app.schedules.delete(*gone, by=who, reason=reason)
+                await _take(app, steps, who, reason)
             return steps
 
     steps = store.run(work())
     _show(steps, file, as_json=as_json)
     if diff and any(step.what != "same" for step in steps):
         raise SystemExit(1)
+
+
+async def _take(app: App, steps: list[Step], by: str, reason: str) -> None:
+    """Do what the steps say, and note it."""
+    engine = await app.engine()
+    todo = [step.new for step in steps if step.new and step.what != "same"]
+    answers = await app.schedules.put_many(todo, by=by)
+    about = [
+        About(new.id, new.tenant, put.answer.value) for new, put in zip(todo, answers, strict=True)
+    ]
+    await noting.note(engine, "schedules.put", about, by=by, reason=reason)
+    gone = [step.id for step in steps if step.what == "delete"]
+    if gone:
+        known = [await engine.schedules.schedule(one) for one in gone]
+        await app.schedules.delete(*gone, by=by, reason=reason)
+        about = [About(one.id, one.tenant) for one in known if one is not None]
+        await noting.note(engine, "schedule.delete", about, by=by, reason=reason)
 
 
 def _show(steps: list[Step], file: Path, *, as_json: bool) -> None:

@@ -9,12 +9,13 @@ import click
 
 from lamplighter import config
 from lamplighter.app import App
-from lamplighter.cli import output, reading, store
+from lamplighter.cli import noting, output, reading, store
 from lamplighter.cli.schedule_job import Types
 from lamplighter.cli.schedule_words import interval, when
 from lamplighter.model.recurring import CatchUp, Overlap
 from lamplighter.model.schedule import Calendar, Cron, Once, RRule
 from lamplighter.options import SubmitOptions
+from lamplighter.port.access import About
 from lamplighter.port.schedules import Put
 from lamplighter.schedules import Schedule
 
@@ -87,6 +88,9 @@ def put(
             values = reading.arguments(texts, types.schema(type))
             call = await types.call(app, type, values, cast("SubmitOptions", job_options))
             answer = await app.schedules.put(schedule_id, calendar, call, **options)
+            about = About(schedule_id, call.new.tenant, answer.answer.value)
+            by = store.operator(None)
+            await noting.note(await app.engine(), "schedules.put", [about], by=by)
             return answer, await app.schedules.get(schedule_id)
 
     answer, found = store.run(work())

@@ -11,13 +11,15 @@ import click
 
 from lamplighter import config
 from lamplighter.app import App
-from lamplighter.cli import output, reading, schedule_shapes, store
+from lamplighter.cli import noting, output, reading, schedule_shapes, store
 from lamplighter.cli.listing import ListingGroup
+from lamplighter.cli.noting import Note
 from lamplighter.cli.schedule_file import apply
 from lamplighter.cli.schedule_put import put
 from lamplighter.cli.schedule_words import next_run, when, why
 from lamplighter.model.errors import WrongState
 from lamplighter.model.names import shown
+from lamplighter.port.access import About
 from lamplighter.port.schedules import (
     Backfill,
     RunRecord,
@@ -236,8 +238,8 @@ def hold(
     ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
 ) -> None:
     """Keep schedules from being fired. Jobs they have made go on; queued runs wait."""
-    who = store.operator(by)
-    answers = _run(url, lambda schedules: schedules.hold(*ids, by=who, reason=reason))
+    note = Note("schedule.hold", store.operator(by), reason)
+    answers = _change(url, ids, note, lambda found: found.hold(*ids, by=note.by, reason=reason))
     _print_answers(answers, "held", "was held before", as_json=as_json)
 
 
@@ -249,8 +251,8 @@ def unhold(
     ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
 ) -> None:
     """Let held schedules go on; what was missed is made up for as their policy says."""
-    who = store.operator(by)
-    answers = _run(url, lambda schedules: schedules.unhold(*ids, by=who, reason=reason))
+    note = Note("schedule.unhold", store.operator(by), reason)
+    answers = _change(url, ids, note, lambda found: found.unhold(*ids, by=note.by, reason=reason))
     _print_answers(answers, "not held any more", "was not held", as_json=as_json)
 
 
@@ -262,8 +264,8 @@ def delete(
     ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
 ) -> None:
     """Remove schedules and their history. Jobs that wait or run go on."""
-    who = store.operator(by)
-    answers = _run(url, lambda schedules: schedules.delete(*ids, by=who, reason=reason))
+    note = Note("schedule.delete", store.operator(by), reason)
+    answers = _change(url, ids, note, lambda found: found.delete(*ids, by=note.by, reason=reason))
     _print_answers(answers, "deleted", "was deleted before", as_json=as_json)
 
 
@@ -286,13 +288,15 @@ def trigger(
     schedule_id: str, by: str | None, reason: str, url: str | None, *, as_json: bool
 ) -> None:
     """Run a schedule's job now, as its overlap policy allows; 1 as exit code if it does not."""
-    who = store.operator(by)
+    note = Note("schedule.trigger", store.operator(by), reason)
 
     async def work(schedules: Schedules) -> tuple[Triggered, Schedule]:
-        answer, _ = await schedules.trigger(schedule_id, by=who, reason=reason)
+        answer, _ = await schedules.trigger(schedule_id, by=note.by, reason=reason)
         return answer, await schedules.get(schedule_id)
 
-    answer, found = _run(url, work)
+    answer, found = _change(
+        url, [schedule_id], note, work, lambda done: "done" if done[0].job_id else "skipped"
+    )
     state = None if answer.state is None else answer.state.value
     if as_json:
         output.print_json({"id": schedule_id, "job": answer.job_id, "state": state})
@@ -341,11 +345,13 @@ def backfill(
     `lamplighter schedules show` tells how far it is.
     """
     first, last = reading.instant("--from", start), reading.instant("--to", end)
-    who = store.operator(by)
-    answer = _run(
+    note = Note("schedule.backfill", store.operator(by), reason)
+    answer = _change(
         url,
+        [schedule_id],
+        note,
         lambda schedules: schedules.backfill(
-            schedule_id, first, last, limit=at_once, by=who, reason=reason
+            schedule_id, first, last, limit=at_once, by=note.by, reason=reason
         ),
     )
     if as_json:
@@ -365,6 +371,30 @@ def _run(url: str | None, work: Callable[[Schedules], Awaitable[T]]) -> T:
     async def main() -> T:
         async with App(settings=settings) as app:
             return await work(app.schedules)
+
+    return store.run(main())
+
+
+def _change(
+    url: str | None,
+    ids: Sequence[str],
+    note: Note,
+    work: Callable[[Schedules], Awaitable[T]],
+    answer: Callable[[T], str] = lambda _: "done",
+) -> T:
+    """Do something to schedules, and note it."""
+    settings = config.load(url=url)
+    store.must_exist(settings)
+
+    async def main() -> T:
+        async with App(settings=settings) as app:
+            engine = await app.engine()
+            known = [await engine.schedules.schedule(one) for one in dict.fromkeys(ids)]
+            done = await work(app.schedules)
+            word = answer(done)
+            about = [About(one.id, one.tenant, word) for one in known if one is not None]
+            await noting.note(engine, note.action, about, by=note.by, reason=note.reason)
+            return done
 
     return store.run(main())
 

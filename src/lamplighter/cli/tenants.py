@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from lamplighter.cli import output, shapes, store
+from lamplighter.cli import noting, output, shapes, store
 from lamplighter.cli.listing import ListingGroup
 from lamplighter.model.names import check_name
 from lamplighter.model.stride import MAX_WEIGHT, MIN_WEIGHT
+from lamplighter.port.access import About
 from lamplighter.port.values import TenantInfo, TenantSettings
 
 
@@ -83,6 +84,7 @@ async def _set(
 ) -> TenantInfo:
     async with store.opened(url) as engine:
         await engine.settings.put_tenant(name, settings, by=by, reason=reason)
+        await noting.note(engine, "tenants.put", [About(name, name)], by=by, reason=reason)
         await store.wake_all(engine)
         found = {tenant.name: tenant for tenant in await engine.inspector.tenants()}
     # The list of tenants is bounded; what was just written is known all the same.

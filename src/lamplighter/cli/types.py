@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from lamplighter.cli import output, shapes, store
+from lamplighter.cli import noting, output, shapes, store
 from lamplighter.cli.listing import ListingGroup
 from lamplighter.model.names import check_name
+from lamplighter.port.access import About
 from lamplighter.port.values import TypeRow, TypeSettings
 
 
@@ -91,4 +92,6 @@ async def _set(
     async with store.opened(url) as engine:
         for name in names:
             await engine.settings.put_type(name, settings, by=by, reason=reason)
+        changed = [About(name) for name in names]
+        await noting.note(engine, "types.put", changed, by=by, reason=reason)
         await store.wake_all(engine)

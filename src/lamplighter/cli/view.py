@@ -13,7 +13,7 @@ from lamplighter.cli.board import SHOWN, Board, Child, Facts, Running
 from lamplighter.cli.capture import captured
 from lamplighter.cli.feed import Printer
 from lamplighter.cli.keys import Press, pressed
-from lamplighter.cli.toll import Auditor, Kill, Toll
+from lamplighter.cli.toll import Toll
 from lamplighter.model.errors import StoreError
 from lamplighter.port.store import Engine
 from lamplighter.service import Service
@@ -54,8 +54,8 @@ class View(Protocol):
         """Show it for the time of a ``with`` block; call back when nobody looks any more."""
         ...
 
-    def kill(self, supervisor: Supervisor) -> None:
-        """Kill a child of the worker, and show what follows."""
+    def invite(self, address: str) -> None:
+        """Tell where the console is."""
         ...
 
     def services(self, engine: Engine, supervisor: Supervisor) -> list[Service]:
@@ -82,15 +82,16 @@ class PlainView:
         """Print both."""
         self.say(f"error: {text}\n\n{details}")
 
+    def invite(self, address: str) -> None:
+        """Print it."""
+        self.say(f"the console is at {address}")
+
     @contextmanager
     def shown(self, on_closed: Callable[[], None], keys: Mapping[str, Press]) -> Generator[None]:
         """Name what runs. Without a terminal there are no keys."""
         self._printer.on_closed = on_closed
         self.say(f"{self._title}; Ctrl-C to stop")
         yield
-
-    def kill(self, supervisor: Supervisor) -> None:
-        """Do nothing: nobody can ask for it."""
 
     def services(self, engine: Engine, supervisor: Supervisor) -> list[Service]:
         """Nothing has to run: lines come with the events."""
@@ -100,10 +101,9 @@ class PlainView:
 class LiveView:
     """The board, drawn anew several times a second."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, toll: Toll) -> None:
         self._board = board
-        self._toll = Toll()
-        self._toll.on_recovered = self._recovered
+        self._toll = toll
         self._live: Live | None = None
         self._console: Console | None = None
         self._failures: list[str] = []
@@ -112,7 +112,6 @@ class LiveView:
 
     def on_event(self, name: str, fields: Mapping[str, Any]) -> None:
         """Note it on the board."""
-        self._toll.on_event(name, fields)
         self._board.on_event(name, fields)
 
     def say(self, text: str, *, failure: bool = False) -> None:
@@ -124,13 +123,9 @@ class LiveView:
         self.say(text, failure=True)
         self._failures.append(f"error: {text}\n\n{details}")
 
-    def kill(self, supervisor: Supervisor) -> None:
-        """Kill a child without warning."""
-        kill = self._toll.kill(supervisor)
-        if kill is None:
-            self.say("no child is ready to be killed")
-        else:
-            self.say(f"killed pid {kill.pid} with -9, which held {_jobs(len(kill.held))}")
+    def invite(self, address: str) -> None:
+        """Show it for as long as the board is."""
+        self._board.console = address
 
     @contextmanager
     def shown(self, on_closed: Callable[[], None], keys: Mapping[str, Press]) -> Generator[None]:
@@ -159,9 +154,8 @@ class LiveView:
         self._sum_up()
 
     def services(self, engine: Engine, supervisor: Supervisor) -> list[Service]:
-        """Give the painter, and who looks for lost jobs."""
-        painter = Painter(engine, supervisor, self._board, self._refresh)
-        return [painter, Auditor(engine.inspector, self._toll)]
+        """Give the painter."""
+        return [Painter(engine, supervisor, self._board, self._refresh)]
 
     def _sum_up(self) -> None:
         counts = self._board.facts.counts
@@ -172,9 +166,6 @@ class LiveView:
         )
         for failure in self._failures:
             output.note(failure)
-
-    def _recovered(self, kill: Kill, seconds: float) -> None:
-        self.say(f"all jobs of pid {kill.pid} are in safe hands again after {output.span(seconds)}")
 
     def _pause(self) -> None:
         self._paused = not self._paused
@@ -255,14 +246,14 @@ class Painter(Service):
 
 
 def _child(child: ChildProcess) -> Child:
-    state = "ready" if child.ready else "starting"
-    if child.dead:
-        state = "dead"
-    elif child.draining:
-        state = "ending"
     jobs = [entry.id for entry in child.ledger.entries.values() if entry.hard_end is not None]
-    return Child(pid=child.pid, state=state, jobs=jobs)
+    return Child(pid=child.pid, state=state_of(child), jobs=jobs)
 
 
-def _jobs(count: int) -> str:
-    return "1 job" if count == 1 else f"{count} jobs"
+def state_of(child: ChildProcess) -> str:
+    """Say how a child process is, in a word."""
+    if child.dead:
+        return "dead"
+    if child.draining:
+        return "ending"
+    return "ready" if child.ready else "starting"

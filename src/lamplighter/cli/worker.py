@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import click
 
 from lamplighter import coordinator
-from lamplighter.cli import reading, store
+from lamplighter.cli import observing, reading, store
 from lamplighter.cli.feed import Printer
 from lamplighter.cli.program import declarer, load_worker_app
 from lamplighter.config import Settings
 from lamplighter.fleet import Fleet
 from lamplighter.model.errors import InvalidOption
-from lamplighter.observability import events
+from lamplighter.observability import endpoint, events, logs
 from lamplighter.port.store import Engine
 from lamplighter.service import Service
 from lamplighter.worker import autoscale as ranges
@@ -89,6 +91,7 @@ def process_settings(
 @click.option(
     "--no-coordinator", is_flag=True, help="Leave rescue, retention and schedules to others."
 )
+@observing.observing_options
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for every job.")
 @store.store_options
 def worker(
@@ -97,6 +100,8 @@ def worker(
     queues: str | None,
     lease: str | None,
     grace: str | None,
+    metrics_port: int | None,
+    log_format: str | None,
     url: str | None,
     no_coordinator: bool,
     verbose: bool,
@@ -115,21 +120,33 @@ def worker(
         url=url,
         lease=None if lease is None else reading.duration("the lease", lease),
         grace=None if grace is None else reading.duration("the grace", grace),
+        log_format=log_format,
         **process_settings(**processes),
     )
-    printer = Printer(speed=app.settings.speed, as_json=as_json)
+    settings = app.settings
+    logs.install(settings.log_format)
+    printer = Printer(speed=settings.speed, as_json=as_json, log_format=settings.log_format)
     chosen = no_services if no_coordinator else coordinator.services
 
     def services(engine: Engine, settings: Settings, fleet: Fleet) -> Sequence[Service]:
         return (*chosen(engine, settings, fleet), declarer(engine, app))
 
-    work = _work(spec, app.settings, printer, verbose=verbose, queues=asked, services=services)
+    listener = observing.listener(metrics_port)
+    work = _work(
+        spec, settings, printer, listener, verbose=verbose, queues=asked, services=services
+    )
     if not store.run(work):
         sys.exit(FAILED)
 
 
 async def _work(
-    spec: str, settings: Settings, printer: Printer, *, verbose: bool, **parts: Any
+    spec: str,
+    settings: Settings,
+    printer: Printer,
+    listener: socket.socket | None,
+    *,
+    verbose: bool,
+    **parts: Any,
 ) -> bool:
     """Work until told to stop; False when it was only told by the end of its reader."""
     asked = True
@@ -147,8 +164,26 @@ async def _work(
     # What handlers print would fail their jobs, one after the other.
     printer.on_closed = drain_unless_draining
     try:
-        await run_until_signalled(supervisor)
+        async with _exposed(supervisor, listener, printer):
+            await run_until_signalled(supervisor)
     finally:
         if stop_listening is not None:
             stop_listening()
     return asked
+
+
+@asynccontextmanager
+async def _exposed(
+    supervisor: Supervisor, listener: socket.socket | None, printer: Printer
+) -> AsyncGenerator[None]:
+    """Serve the metrics of a worker while it works."""
+    if listener is None:
+        yield
+        return
+    served = endpoint.Endpoint(listener, supervisor.metrics)
+    await served.start()
+    printer.on_event(events.METRICS_SERVED, {"url": served.url})
+    try:
+        yield
+    finally:
+        await served.close()

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lamplighter import runtime
-from lamplighter.model import schedule as calendars
 from lamplighter.model.recurring import Spec, jitter_of
 from lamplighter.model.schedule import Preview
 from lamplighter.model.timetable import moment
 from lamplighter.port import specs
 from lamplighter.port.schedules import ScheduleRecord
-from lamplighter.schedules.making import instant
+from lamplighter.schedules.upcoming import upcoming
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +45,4 @@ class Schedule:
 
         Within its start, end and number of runs; each is fired ``shift`` later.
         """
-        begin = moment(runtime.now_ms() if after is None else instant("after", after))
-        policy = self.spec.policy
-        if policy.start_ms is not None:
-            begin = max(begin, moment(policy.start_ms - 1))
-        found = calendars.preview(self.spec.calendar, begin, count)
-        if policy.max_runs is not None:
-            found = found[: max(0, policy.max_runs - self.record.fired)]
-        if policy.end_ms is None:
-            return found
-        end = moment(policy.end_ms)
-        return [run for run in found if run.utc <= end]
+        return upcoming(self.spec, count, after=after, fired=self.record.fired)

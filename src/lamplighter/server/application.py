@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from typing import cast
 
 import msgspec
 from starlette.applications import Starlette
@@ -14,15 +14,20 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from lamplighter import runtime
 from lamplighter.model.errors import LamplighterError, StoreError
 from lamplighter.model.names import shown
-from lamplighter.server import errors, gate, openapi, problem
-from lamplighter.server.auth import check_scope
+from lamplighter.server import auditing, errors, gate, openapi, problem
+from lamplighter.server.auth import check_scope, check_whole
+from lamplighter.server.deadlines import Deadlines
+from lamplighter.server.measuring import NO_ROUTE
 from lamplighter.server.paths import Place
 from lamplighter.server.reading import BodyReader, QueryReader, read_key
-from lamplighter.server.route import JSON, Reply, Request, Route, Table
+from lamplighter.server.route import JSON, Reply, Request, Route, Stream, Table
 from lamplighter.server.routes import TABLE
 from lamplighter.server.service import HttpService
+from lamplighter.server.streaming import Streamed
+from lamplighter.server.written import Written
 
 log = logging.getLogger("lamplighter.server")
 
@@ -30,7 +35,23 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _encoder = msgspec.json.Encoder()
 
 
-def application(service: HttpService, table: Table = TABLE) -> Starlette:
+class Application(Starlette):
+    """Leads to paths without parameters at once: the router asks one path after the other."""
+
+    exact: Mapping[str, Endpoint]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; what is mounted below some path goes the long way."""
+        if scope["type"] == "http" and not scope.get("root_path") and not self.user_middleware:
+            endpoint = self.exact.get(scope["path"])
+            if endpoint is not None and b"%" not in (scope.get("raw_path") or b""):
+                scope["path_params"] = {}
+                await endpoint(scope, receive, send)
+                return
+        await super().__call__(scope, receive, send)
+
+
+def application(service: HttpService, table: Table = TABLE) -> Application:
     """Make the application that serves these routes, with the store open while it runs."""
     service.document = openapi.document(table)
 
@@ -42,21 +63,24 @@ def application(service: HttpService, table: Table = TABLE) -> Starlette:
         finally:
             await service.close()
 
-    made = Starlette(
-        routes=[
-            Place(path, Endpoint(service, methods), methods=None)
-            for path, methods in table.paths.items()
-        ],
-        exception_handlers={HTTPException: _nowhere},
+    async def nowhere(request: HttpRequest, _: Exception) -> Response:
+        response = _nowhere(request.url.path)
+        service.measures.answered("other", NO_ROUTE, response.status_code, 0.0)
+        return response
+
+    endpoints = {path: Endpoint(service, methods) for path, methods in table.paths.items()}
+    made = Application(
+        routes=[Place(path, endpoint, methods=None) for path, endpoint in endpoints.items()],
+        exception_handlers={HTTPException: nowhere},
         lifespan=lifespan,
     )
     # A redirect would be an answer that no route declares.
     made.router.redirect_slashes = False
+    made.exact = {path: each for path, each in endpoints.items() if "{" not in path}
     return made
 
 
-async def _nowhere(request: HttpRequest, _: Exception) -> Response:
-    path = request.url.path
+def _nowhere(path: str) -> Response:
     return _refused(
         errors.UnknownPath(
             f"there is nothing at {shown(path)}",
@@ -71,15 +95,18 @@ class Endpoint:
 
     def __init__(self, service: HttpService, methods: Mapping[str, Route]) -> None:
         self._service = service
+        self._deadlines = Deadlines(service.settings.http_timeout)
         self._servers = {method: Server(service, route) for method, route in methods.items()}
+        self._path = next(iter(methods.values())).path
         if "GET" in self._servers:
             # Whatever sends the answer leaves out the body.
             self._servers["HEAD"] = self._servers["GET"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        began = runtime.monotonic()
         try:
-            async with asyncio.timeout(self._service.settings.http_timeout):
+            with self._deadlines():
                 response = await self._answer(scope, receive)
         except TimeoutError:
             response = _refused(
@@ -90,6 +117,13 @@ class Endpoint:
                     headers={"Retry-After": "1"},
                 )
             )
+        method = scope["method"]
+        self._service.measures.answered(
+            method if method in self._servers else "other",
+            self._path,
+            response.status_code,
+            runtime.monotonic() - began,
+        )
         await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
@@ -107,7 +141,7 @@ class Endpoint:
                     hint="try again; if it stays, the service's log says more",
                 )
             )
-        return _response(reply.status, reply.body, reply.headers, JSON)
+        return _answered(reply, scope)
 
     def _server(self, method: str) -> Server:
         found = self._servers.get(method)
@@ -129,14 +163,21 @@ class Server:
         self._service = service
         self._route = route
         self._query = QueryReader(route.query)
-        self._body = None if route.body is None else BodyReader(route.body)
+        self._body = None
+        if route.body is not None:
+            self._body = BodyReader(route.body, Deadlines(service.settings.http_body_timeout))
+        self._statuses = route.statuses
 
     async def serve(self, scope: Scope, receive: Receive) -> Reply:
         """Check a request and answer it."""
         service, route = self._service, self._route
         gate.check_head(scope, service.settings)
-        principal = service.door.principal(scope["headers"], anybody=route.scope is None)
+        principal = await service.door.principal(scope["headers"], anybody=not route.asks)
+        if route.asks:
+            service.rates.take(principal)
         check_scope(principal, route.scope)
+        if route.whole:
+            check_whole(principal)
         query = self._query.read(scope["query_string"])
         body = None
         if self._body is not None:
@@ -149,17 +190,31 @@ class Server:
                 body=body,
                 path=scope["path_params"],
                 key=read_key(scope["headers"]) if route.keyed else None,
+                scope=scope,
             )
         )
-        if reply.status not in route.statuses:
+        if reply.status not in self._statuses:
             raise RuntimeError(f"{route.name} answered {reply.status}, which it does not declare")
+        if reply.about:
+            await auditing.note(service, principal, route.name, reply.about, query)
         return reply
 
 
+def _answered(reply: Reply, scope: Scope) -> Response:
+    headers = reply.headers
+    if "Location" in headers and (prefix := scope.get("root_path")):
+        # Paths are declared as if nothing stood before them.
+        headers = {**headers, "Location": prefix + headers["Location"]}
+    if reply.media == JSON:
+        return _response(reply.status, reply.body, headers, JSON)
+    headers = {**_HEADERS, **headers}
+    if isinstance(reply.body, Stream):
+        return Streamed(reply.status, reply.body, headers=headers, media_type=reply.media)
+    return Response(cast("bytes", reply.body), reply.status, headers, reply.media)
+
+
 def _response(status: int, body: object, headers: Mapping[str, str], media: str) -> Response:
-    return Response(
-        _encoder.encode(body), status, headers={**_HEADERS, **headers}, media_type=media
-    )
+    return Written(status, _encoder.encode(body), {**_HEADERS, **headers}, media)
 
 
 def _refused(error: LamplighterError) -> Response:

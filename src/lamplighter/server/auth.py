@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from lamplighter.model.access import Scope
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import shown
-from lamplighter.server.errors import Forbidden, InvalidToken, MissingToken, WrongHost
+from lamplighter.server.errors import (
+    Forbidden,
+    InvalidToken,
+    MissingToken,
+    TokenExpired,
+    WrongHost,
+)
 from lamplighter.server.gate import header
+
+__all__ = [
+    "ANYBODY",
+    "LOCAL",
+    "Headers",
+    "Principal",
+    "Scope",
+    "bearer",
+    "check_address",
+    "check_local",
+    "check_scope",
+    "check_whole",
+    "invalid_token",
+    "is_loopback",
+    "read_keys",
+    "token_expired",
+]
 
 SHORTEST_KEY = 32
 """Characters of a key that nobody can guess."""
@@ -27,16 +48,6 @@ _KEY = re.compile(r"[!-~]+")
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="lamplighter"'}
 
 Headers = Iterable[tuple[bytes, bytes]]
-
-
-class Scope(StrEnum):
-    """What a route asks of whoever calls it."""
-
-    JOBS_READ = "jobs:read"
-    JOBS_WRITE = "jobs:write"
-    SCHEDULES_READ = "schedules:read"
-    SCHEDULES_WRITE = "schedules:write"
-    OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,36 +65,53 @@ class Principal:
         return self.tenant in {None, tenant}
 
 
-class Door:
-    """Lets requests in, by the keys that were given, or from this machine where there are none."""
+LOCAL = Principal(name="local")
+"""Whoever reaches a service that asks for nothing."""
+ANYBODY = Principal(name="anybody", scopes=frozenset())
+"""Whoever calls a route that is for all."""
 
-    def __init__(self, keys: Sequence[str] = ()) -> None:
-        self._keys = [hashlib.sha256(key.encode()).digest() for key in keys]
 
-    def principal(self, headers: Headers, *, anybody: bool = False) -> Principal:
-        """Say who is asking, or refuse them; where ``anybody`` may ask, no key is needed."""
-        if not self._keys:
-            _check_local(headers)
-            return Principal(name="local")
-        if anybody:
-            return Principal(name="anybody", scopes=frozenset())
-        given = header(headers, b"authorization")
-        scheme, _, token = (given or b"").partition(b" ")
-        if scheme.lower() != b"bearer" or not token.strip():
-            raise MissingToken(
-                "the request carries no bearer token",
-                hint="send one of the keys as `Authorization: Bearer KEY`",
-                headers=_CHALLENGE,
-            )
-        digest = hashlib.sha256(token.strip()).digest()
-        # All are compared, always: the time taken says nothing about any of them.
-        if not sum(hmac.compare_digest(digest, key) for key in self._keys):
-            raise InvalidToken(
-                "the bearer token is not a key of this service",
-                hint="send one of the keys that the service was started with",
-                headers=_CHALLENGE,
-            )
-        return Principal(name=f"key-{digest.hex()[:12]}")
+def bearer(headers: Headers) -> str:
+    """Give the bearer token of a request, or say that there is none."""
+    scheme, _, token = (header(headers, b"authorization") or b"").partition(b" ")
+    if scheme.lower() != b"bearer" or not token.strip():
+        raise MissingToken(
+            "missing token: the request carries no bearer token",
+            hint="send a key or a token as `Authorization: Bearer …`",
+            headers=_CHALLENGE,
+        )
+    return token.strip().decode("latin-1")
+
+
+def invalid_token(why: str, hint: str) -> InvalidToken:
+    """Make the error for a token that is not good; the token itself is not quoted."""
+    return InvalidToken(f"invalid token: {why}", hint=hint, headers=_refusal("invalid token"))
+
+
+def token_expired() -> TokenExpired:
+    """Make the error for a token that was good once."""
+    return TokenExpired(
+        "token expired: its time is over",
+        hint="get a new token, and send that one",
+        headers=_refusal("token expired"),
+    )
+
+
+def _refusal(why: str) -> dict[str, str]:
+    challenge = _CHALLENGE["WWW-Authenticate"]
+    told = f'error="invalid_token", error_description="{why}"'
+    return {"WWW-Authenticate": f"{challenge}, {told}"}
+
+
+def check_whole(principal: Principal) -> None:
+    """Refuse whoever has a tenant of their own what is about all of them."""
+    if principal.tenant is not None:
+        raise Forbidden(
+            f"{shown(principal.name)} is only for tenant {shown(principal.tenant)}, and this is "
+            "about all tenants",
+            hint="ask for a token that is for no single tenant",
+            value=principal.tenant,
+        )
 
 
 def check_scope(principal: Principal, scope: Scope | None) -> None:
@@ -96,7 +124,7 @@ def check_scope(principal: Principal, scope: Scope | None) -> None:
         )
 
 
-def _check_local(headers: Headers) -> None:
+def check_local(headers: Headers) -> None:
     """Refuse what a page of some other site has sent, in a browser on this machine.
 
     Without keys the service trusts whoever reaches the loopback address. A browser does so for any
@@ -107,7 +135,7 @@ def _check_local(headers: Headers) -> None:
         raise WrongHost(
             f"the request is meant for the host {shown(host)}, and this service is only for "
             "programs on its own machine",
-            hint="use http://127.0.0.1 or http://localhost, or start it with --key-file",
+            hint="use http://127.0.0.1 or http://localhost, or ask for tokens: --require-token",
             value=host,
         )
     origin = header(headers, b"origin")
@@ -115,7 +143,7 @@ def _check_local(headers: Headers) -> None:
         shown_origin = origin.decode("latin-1")
         raise Forbidden(
             f"the request comes from a page of {shown(shown_origin)}",
-            hint="start the service with --key-file, and send a key",
+            hint="start the service with --require-token, and send a token",
             value=shown_origin,
         )
 
@@ -170,12 +198,13 @@ def read_keys(path: Path) -> list[str]:
 _HOW = f"write keys of at least {SHORTEST_KEY} characters, one per line: `openssl rand -hex 32`"
 
 
-def check_address(host: str, keys: Sequence[str]) -> None:
+def check_address(host: str, *, asks: bool) -> None:
     """Refuse to be reached from other machines by everybody."""
-    if not keys and not is_loopback(host):
+    if not asks and not is_loopback(host):
         raise InvalidOption(
             f"the address {shown(host)} can be reached from other machines, and everybody there "
-            "could run jobs: without keys there is no authentication",
-            hint="give --key-file with a key per line, or leave --host at 127.0.0.1",
+            "could run jobs: there is no authentication",
+            hint="give --require-token, --key-file, --jwt-keys or --jwks, or leave --host at "
+            "127.0.0.1",
             value=host,
         )

@@ -15,7 +15,7 @@ from lamplighter.client import Client
 from lamplighter.model.errors import InvalidArguments
 from lamplighter.model.job import Delivery, Level
 from lamplighter.model.names import shown
-from lamplighter.options import Options
+from lamplighter.options import NO_OPTIONS, Options
 from lamplighter.port.values import TypeRow
 from lamplighter.secrecy import HIDDEN
 from lamplighter.server.shapes import schema_of
@@ -49,10 +49,19 @@ class Published:
         living = [row for row in rows if row.live_workers] or list(rows)
         self._row = max(living, key=lambda row: row.live_workers)
         self.secrets = tuple(sorted({name for row in rows for name in _secrets(row)}))
+        self._last: tuple[Options | None, Options] = (None, NO_OPTIONS)
+        """The options that were filled last: many submissions have the very same."""
         self._validators = [_validator(row, hide=bool(self.secrets)) for row in living]
 
     def filled(self, options: Options) -> Options:
         """Fill what a submission leaves open with what the workers say."""
+        before, after = self._last
+        if options is not before:
+            after = self._over(options)
+            self._last = (options, after)
+        return after
+
+    def _over(self, options: Options) -> Options:
         row = self._row
         return options.over(
             queue=row.queue,
@@ -136,6 +145,9 @@ def _validator(row: TypeRow, *, hide: bool) -> Callable[[Mapping[str, object]], 
         return lambda _: None
 
     def validate(arguments: Mapping[str, object]) -> Misfit | None:
+        # Whether is quicker to say than why.
+        if validator.is_valid(arguments):
+            return None
         for error in validator.iter_errors(dict(arguments)):
             steps = (
                 f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path

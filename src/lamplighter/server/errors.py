@@ -53,9 +53,16 @@ class MissingToken(HttpError):
 
 
 class InvalidToken(HttpError):
-    """The bearer token is not one of ours."""
+    """The bearer token is none of ours, is forged, or was revoked."""
 
     code = "invalid-token"
+    status = 401
+
+
+class TokenExpired(HttpError):
+    """The bearer token was good once; its time is over."""
+
+    code = "token-expired"
     status = 401
 
 
@@ -143,6 +150,20 @@ class HeadersTooLarge(HttpError):
     status = 431
 
 
+class RateLimited(HttpError):
+    """Whoever asks has sent more requests than they may."""
+
+    code = "rate-limited"
+    status = 429
+
+
+class TooManyListeners(HttpError):
+    """Whoever asks listens to changes on too many connections already."""
+
+    code = "too-many-listeners"
+    status = 429
+
+
 class Unexpected(HttpError):
     """Something went wrong in the service itself."""
 
@@ -154,6 +175,13 @@ class Overdue(HttpError):
     """The request could not be answered in time; whether it took effect is not known."""
 
     code = "overdue"
+    status = 503
+
+
+class NoMoreListeners(HttpError):
+    """The service has as many listeners as it takes."""
+
+    code = "no-more-listeners"
     status = 503
 
 

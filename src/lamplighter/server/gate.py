@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
 from typing import Any
 
 from starlette.types import Receive, Scope
 
 from lamplighter.config import Settings
 from lamplighter.model.names import shown
+from lamplighter.server.deadlines import Deadlines
 from lamplighter.server.errors import (
     BodyTooLarge,
     HeadersTooLarge,
@@ -23,10 +26,13 @@ from lamplighter.server.errors import (
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(?:[ \t\n\r]*+:)?|[\[\]{}]|[-+.0-9eE]++|"', re.DOTALL)
 """What matters of JSON: texts, with the colon that makes them keys; brackets; numbers. A quote
 alone begins a text that does not end."""
+_PLAIN_TEXT = re.compile(rb'"[^"]*+"(?:[ \t\n\r]*+:)?')
 _OPENING = frozenset({b"{", b"["})
 _CLOSING = frozenset({b"}", b"]"})
 _IN_A_THREAD = 256 * 1024
 """Bytes from which looking takes so long that others should not wait for it."""
+_ASIDE = ThreadPoolExecutor(1, thread_name_prefix="lamplighter-gate")
+"""Where that is done, for one body after the other: together they would hold up everything else."""
 
 
 def check_head(scope: Scope, settings: Settings) -> None:
@@ -38,7 +44,9 @@ def check_head(scope: Scope, settings: Settings) -> None:
             hint="ask for less at once; the setting `http_url_bytes` has the limit",
             value=length,
         )
-    size = sum(len(name) + len(value) for name, value in scope["headers"])
+    size = 0
+    for name, value in scope["headers"]:
+        size += len(name) + len(value)
     if size > settings.http_header_bytes:
         raise HeadersTooLarge(
             f"the headers have {size:,} bytes, the limit is {settings.http_header_bytes:,}",
@@ -47,14 +55,16 @@ def check_head(scope: Scope, settings: Settings) -> None:
         )
 
 
-async def read_body(receive: Receive, declared: bytes | None, limit: int, seconds: float) -> bytes:
-    """Read a body of at most that many bytes in at most that many seconds."""
+async def read_body(
+    receive: Receive, declared: bytes | None, limit: int, deadlines: Deadlines
+) -> bytes:
+    """Read a body of at most that many bytes, in time."""
     if declared is not None and declared.isdigit() and int(declared[:20]) > limit:
         raise _too_large(f"{int(declared[:20]):,}", limit)
     chunks: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(seconds):
+        with deadlines():
             more = True
             while more:
                 message: Any = await receive()
@@ -68,7 +78,7 @@ async def read_body(receive: Receive, declared: bytes | None, limit: int, second
                     raise MalformedBody("the body is cut short", hint="send the body to its end")
     except TimeoutError:
         raise SlowRequest(
-            f"the body did not arrive within {seconds:g} s",
+            f"the body did not arrive within {deadlines.seconds:g} s",
             hint="send it faster; the setting `http_body_timeout` has the limit",
             value=size,
         ) from None
@@ -78,24 +88,29 @@ async def read_body(receive: Receive, declared: bytes | None, limit: int, second
 async def check_json(body: bytes, settings: Settings, *, items: bool = False) -> None:
     """Refuse JSON that is too deep, has too many keys, or texts and numbers that are too long.
 
-    With ``items`` the body is a list, or one document per line: each of them is measured alone.
+    With ``items`` the body is a list, or one document per line: each of them is measured alone,
+    and they are counted.
     """
     if len(body) > _IN_A_THREAD:
-        await asyncio.to_thread(look, body, settings, items=items)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(_ASIDE, partial(look, body, settings, items=items))
     else:
         look(body, settings, items=items)
 
 
 def look(body: bytes, settings: Settings, *, items: bool = False) -> None:
     """Look at every text, number and bracket once, and stop at the first that is too much."""
+    if not items and _is_plain(body, settings):
+        return
     ground = 1 if items and body.lstrip()[:1] == b"[" else 0
-    depth = keys = began = 0
+    depth = keys = began = number = 0
     names: list[set[bytes]] = []
     for found in _TOKEN.finditer(body):
         token = found[0]
         if token in _OPENING:
             if depth == ground:
-                keys, began = 0, found.start()
+                keys, began, number = 0, found.start(), number + items
+                _check_number(number, settings.http_batch_jobs)
             depth += 1
             if depth > settings.http_json_depth + ground:
                 raise _beyond("nested deeper", settings.http_json_depth, "http_json_depth")
@@ -114,6 +129,38 @@ def look(body: bytes, settings: Settings, *, items: bool = False) -> None:
             keys += _check_text(token, found.start(), names, settings.http_json_string)
             if keys > settings.http_json_keys:
                 raise _beyond("more keys", settings.http_json_keys, "http_json_keys")
+
+
+def _is_plain(body: bytes, settings: Settings) -> bool:
+    """Tell whether a body is certainly within all limits, as nearly all are: a quick look."""
+    opened = body.count(b"{") + body.count(b"[")
+    if (
+        len(body) > min(settings.http_json_string, settings.http_json_keys)
+        or opened > settings.http_json_depth
+        or opened != body.count(b"}") + body.count(b"]")
+        or body.count(b'"') % 2
+        or b"\\" in body
+        or _longer_number(settings.http_json_digits).search(body)
+    ):
+        return False
+    keys = [text for text in _PLAIN_TEXT.findall(body) if text[-1:] == b":"]
+    return len(keys) == len(set(keys)) and all(key[-2:] == b'":' for key in keys)
+
+
+@lru_cache
+def _longer_number(digits: int) -> re.Pattern[bytes]:
+    """Find numbers of more characters, also where they are parts of texts."""
+    return re.compile(rb"[-+.0-9eE]{%d}" % (digits + 1))
+
+
+def _check_number(jobs: int, most: int) -> None:
+    """Refuse a batch of too many jobs, before any of them is made."""
+    if jobs > most:
+        raise LimitExceeded(
+            f"the batch has more than {most:,} jobs",
+            hint="send several batches; the setting `http_batch_jobs` has the limit",
+            value=most,
+        )
 
 
 def _check_text(token: bytes, at: int, names: list[set[bytes]], longest: int) -> bool:
@@ -138,7 +185,10 @@ def _check_text(token: bytes, at: int, names: list[set[bytes]], longest: int) ->
 
 def header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes | None:
     """Give the value of a header, or None; the name is in small letters."""
-    return next((value for found, value in headers if found == name), None)
+    for found, value in headers:
+        if found == name:
+            return value
+    return None
 
 
 def _too_large(size: str, limit: int) -> BodyTooLarge:

@@ -12,9 +12,9 @@ from typing import Any, cast
 import msgspec
 
 from lamplighter.model.errors import LamplighterError, StoreError
-from lamplighter.server import errors, problem
+from lamplighter.server import errors, field_notes, problem
 from lamplighter.server.problem import Problem, problem_of
-from lamplighter.server.route import JSON, NDJSON, Body, Nothing, Route, Table, by_status
+from lamplighter.server.route import JSON, NDJSON, Answer, Body, Nothing, Route, Table, by_status
 
 Document = dict[str, Any]
 
@@ -34,8 +34,9 @@ def common_errors(route: Route) -> list[type[LamplighterError]]:
         errors.Overdue,
         StoreError,
     ]
-    if route.scope is not None:
-        found += [errors.MissingToken, errors.InvalidToken, errors.Forbidden]
+    if route.asks:
+        found += [errors.MissingToken, errors.InvalidToken, errors.TokenExpired]
+        found += [errors.Forbidden, errors.RateLimited]
     if route.body is not None:
         found += [
             errors.MalformedBody,
@@ -59,6 +60,7 @@ def document(table: Table) -> Document:
     kinds += [route.body.kind for route in table if route.body is not None]
     kinds += [route.query for route in table]
     schemas, components = msgspec.json.schema_components([*kinds, Problem], ref_template=_REFERENCE)
+    field_notes.describe(components)
     queries = {route.query.__name__ for route in table}
     known = dict(zip(map(repr, [*kinds, Problem]), schemas, strict=True))
     return {
@@ -95,9 +97,10 @@ def _operation(
         found["parameters"] = parameters
     if route.body is not None:
         found["requestBody"] = _body(route.body, known)
-    if route.scope is not None:
-        # Where the service was started without keys, no token is asked for.
+    if route.asks:
+        # Where the service was started without authentication, no token is asked for.
         found["security"] = [{"key": []}, {}]
+    if route.scope is not None:
         found["x-scope"] = route.scope.value
     return found
 
@@ -121,7 +124,9 @@ def _query(route: Route, components: dict[str, Document]) -> Iterable[Document]:
         schema = dict(described[field.encode_name])
         if "default" in schema and schema["default"] is None:
             del schema["default"]
-        yield {"name": field.encode_name, "in": "query", "required": False, "schema": schema}
+        about = {"description": schema.pop("description")} if "description" in schema else {}
+        named = {"name": field.encode_name, "in": "query", "required": False}
+        yield {**named, **about, "schema": schema}
 
 
 def _key(route: Route) -> Iterable[Document]:
@@ -158,7 +163,7 @@ def _responses(route: Route, known: dict[str, Document]) -> Document:
     for answer in route.answers:
         found[str(answer.status)] = {
             "description": answer.text,
-            "content": {JSON: {"schema": known[repr(answer.kind)], "example": answer.example}},
+            "content": _content(answer, known),
             "headers": {
                 name: {"description": text, "schema": {"type": "string"}}
                 for name, text in answer.headers.items()
@@ -167,6 +172,13 @@ def _responses(route: Route, known: dict[str, Document]) -> Document:
     for status, kinds in by_status(errors_of(route)).items():
         found[str(status)] = _refusal(status, kinds, known[repr(Problem)])
     return found
+
+
+def _content(answer: Answer, known: dict[str, Document]) -> Document:
+    if answer.media is None:
+        return {}
+    media = answer.media.partition(";")[0]
+    return {media: {"schema": known[repr(answer.kind)], "example": answer.example}}
 
 
 def _refusal(status: int, kinds: list[type[LamplighterError]], schema: Document) -> Document:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast, get_origin, get_type_hints
+from datetime import datetime
+from typing import Any, cast, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -12,6 +13,7 @@ from starlette.types import Receive, Scope
 from lamplighter.config import Settings
 from lamplighter.model.names import shown
 from lamplighter.server import gate
+from lamplighter.server.deadlines import Deadlines
 from lamplighter.server.errors import InvalidBody, InvalidQuery, MalformedBody, WrongMediaType
 from lamplighter.server.route import JSON, NDJSON, Body
 
@@ -27,10 +29,14 @@ class QueryReader:
         hints = get_type_hints(kind)
         self._kind = kind
         self._lists = {name for name, hint in hints.items() if get_origin(hint) is list}
+        self._instants = {name for name, hint in hints.items() if datetime in get_args(hint)}
         self._names = set(hints)
+        self._usual = _without_parameters(kind)
 
     def read(self, text: bytes) -> msgspec.Struct:
         """Read the query, or say which parameter cannot be used."""
+        if not text and self._usual is not None:
+            return self._usual
         values: dict[str, Any] = {}
         for name, value in self._pairs(text):
             if name not in self._names:
@@ -46,6 +52,7 @@ class QueryReader:
                 )
             else:
                 values[name] = value
+        self._check_instants(values)
         try:
             return msgspec.convert(values, self._kind, strict=False)
         except msgspec.ValidationError as error:
@@ -55,6 +62,16 @@ class QueryReader:
                 hint="GET /v1/openapi.json says what each parameter takes",
                 value=text.decode("latin-1"),
             ) from None
+
+    def _check_instants(self, values: dict[str, Any]) -> None:
+        """Refuse numbers, which would be read as seconds since 1970."""
+        for name in self._instants & values.keys():
+            if ":" not in values[name]:
+                raise InvalidQuery(
+                    f"the query does not fit: {shown(values[name])} is no instant, at `{name}`",
+                    hint="write it as in 2030-01-31T12:00:00Z",
+                    value=values[name],
+                )
 
     @staticmethod
     def _pairs(text: bytes) -> list[tuple[str, str]]:
@@ -75,10 +92,19 @@ class QueryReader:
             ) from None
 
 
+def _without_parameters(kind: type[msgspec.Struct]) -> msgspec.Struct | None:
+    """Make what an empty query means; None where something has to be given."""
+    try:
+        return msgspec.convert({}, kind)
+    except msgspec.ValidationError:
+        return None
+
+
 class BodyReader:
     """Reads bodies of one kind."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
         self._many = body.many
         self._one = msgspec.json.Decoder(list[body.kind] if body.many else body.kind)
         self._lines = msgspec.json.Decoder(body.kind)
@@ -89,7 +115,7 @@ class BodyReader:
         media = self._media(headers)
         limit = settings.http_batch_bytes if self._many else settings.http_body_bytes
         declared = gate.header(headers, b"content-length")
-        body = await gate.read_body(receive, declared, limit, settings.http_body_timeout)
+        body = await gate.read_body(receive, declared, limit, self._deadlines)
         await gate.check_json(body, settings, items=self._many)
         try:
             return self._lines.decode_lines(body) if media == NDJSON else self._one.decode(body)
@@ -106,7 +132,11 @@ class BodyReader:
             ) from None
 
     def _media(self, headers: Headers) -> str:
-        given = (gate.header(headers, b"content-type") or b"").decode("latin-1")
+        sent = gate.header(headers, b"content-type") or b""
+        encoded = gate.header(headers, b"content-encoding")
+        if sent == b"application/json" and encoded is None:
+            return JSON
+        given = sent.decode("latin-1")
         media = given.partition(";")[0].strip().lower()
         taken = (JSON, NDJSON) if self._many else (JSON,)
         if media not in taken:
@@ -115,7 +145,7 @@ class BodyReader:
                 hint=f"send Content-Type: {' or '.join(taken)}",
                 value=given,
             )
-        encoding = (gate.header(headers, b"content-encoding") or b"").decode("latin-1")
+        encoding = (encoded or b"").decode("latin-1")
         if encoding.strip().lower() not in {"", "identity"}:
             raise WrongMediaType(
                 f"the body is encoded as {shown(encoding)}",

@@ -5,13 +5,15 @@ Nothing else describes a route. `application` serves what is declared, `openapi`
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from lamplighter.model.errors import LamplighterError
+from lamplighter.port.access import About
 from lamplighter.server.auth import Principal, Scope
 from lamplighter.server.errors import status_of
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+TEXT = "text/plain; charset=utf-8"
+HTML = "text/html; charset=utf-8"
+CSS = "text/css; charset=utf-8"
+EVENT_STREAM = "text/event-stream"
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):
@@ -30,7 +36,10 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 B = TypeVar("B")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# These two are not frozen: they are made for each request, and so are made quicker.
+
+
+@dataclass(slots=True, kw_only=True)
 class Request(Generic[Q, B]):
     """A request that has passed every check its route declares."""
 
@@ -41,15 +50,33 @@ class Request(Generic[Q, B]):
     path: Mapping[str, str] = field(default_factory=dict[str, str])
     key: str | None = None
     """The header `Idempotency-Key`, where the route takes it."""
+    scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The request as the server has passed it on, for the few routes that look at its headers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """What a route answers: one of its declared statuses, with what is declared for it."""
 
     status: int
     body: object
+    """Becomes JSON; in any other media type bytes as they are, or a stream of them."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    media: str = JSON
+    about: tuple[About, ...] = ()
+    """What it has changed, for the audit log; nothing, if it has only looked."""
+
+
+class Stream(ABC):
+    """A body that is sent while it is made."""
+
+    @abstractmethod
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Make it, piece by piece."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what it needs: it has come to its end, or nobody reads it any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +90,8 @@ class Answer:
     example: object
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Headers that come with it, and what they say."""
+    media: str | None = JSON
+    """Media type of the body; a part behind `;` is left out of the description. None: no body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +115,7 @@ class Route:
     method: str
     path: str
     scope: Scope | None
-    """None: whoever reaches the service may call it."""
+    """None: whoever reaches the service may call it, unless it asks who they are."""
     summary: str
     handler: Handler
     answers: tuple[Answer, ...]
@@ -96,6 +125,15 @@ class Route:
     body: Body | None = None
     keyed: bool = False
     """It takes the header `Idempotency-Key`."""
+    known: bool = False
+    """Without a scope: it asks who is calling nevertheless."""
+    whole: bool = False
+    """It is about all tenants: whoever has one of their own is refused."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks who is calling."""
+        return self.scope is not None or self.known
 
     @property
     def name(self) -> str:
@@ -120,6 +158,8 @@ def route(
     query: type[msgspec.Struct] = Nothing,
     body: Body | None = None,
     keyed: bool = False,
+    known: bool = False,
+    whole: bool = False,
 ) -> Callable[[Handler], Route]:
     """Declare a route; stands above the function that serves it."""
 
@@ -135,6 +175,8 @@ def route(
             query=query,
             body=body,
             keyed=keyed,
+            known=known,
+            whole=whole,
         )
 
     return declare

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from lamplighter.model.errors import InvalidInput
 from lamplighter.model.recurring import CatchUp, Overlap, Spec
-from lamplighter.model.schedule import Mark, Preview, encode
-from lamplighter.port.schedules import Backfill, PutAnswer, RunKind, RunRecord, RunState
+from lamplighter.model.schedule import Calendar, Effect, Mark, Preview, Touch, encode
+from lamplighter.port.schedules import Backfill, RunKind, RunRecord, RunState
 from lamplighter.schedules import Schedule
 from lamplighter.secrecy import concealed
 from lamplighter.server.shapes import Note, instant, maybe_instant, note, plain
@@ -93,7 +93,7 @@ class PutSchedule(msgspec.Struct, kw_only=True, frozen=True):
     """What became of a schedule that was put."""
 
     id: str
-    answer: PutAnswer
+    answer: Literal["created", "changed", "already"]
     """`created`; `changed`; `already`: it was exactly so before."""
     version: int
     next_run: datetime | None
@@ -152,12 +152,39 @@ class PreviewShape(msgspec.Struct, kw_only=True, frozen=True):
     """What a change of the clocks has to do with it."""
 
 
+class ClockChange(msgspec.Struct, kw_only=True, frozen=True):
+    """A change of the clocks that touches a schedule."""
+
+    at: datetime
+    timezone: str
+    effect: Effect
+    """`skipped`, `moved`: a time that the clocks skip does not happen, or happens when they have;
+    `doubled`, `first only`: one that they show twice happens twice, or the first time."""
+    wall: str
+    """The first time of the schedule that it concerns, as the clocks would show it."""
+
+
 class Previews(msgspec.Struct, kw_only=True, frozen=True):
     """The next occurrences of a schedule."""
 
     id: str
     shift: float
     """Seconds by which each is fired later, because of the jitter."""
+    clocks: ClockChange | None
+    """The next change of the clocks that touches it; null: none does."""
+    runs: list[PreviewShape]
+
+
+class Foretold(msgspec.Struct, kw_only=True, frozen=True):
+    """When a schedule would fire that is not stored."""
+
+    description: str
+    """The calendar in words."""
+    shift: float | None
+    """Seconds by which each is fired later, because of the jitter; null: its id decides about
+    that, and none was given."""
+    clocks: ClockChange | None
+    """The next change of the clocks that touches it; null: none does."""
     runs: list[PreviewShape]
 
 
@@ -247,13 +274,38 @@ def run(found: RunRecord) -> RunShape:
     )
 
 
-def previews(found: Schedule, runs: Sequence[Preview]) -> Previews:
+def previews(found: Schedule, runs: Sequence[Preview], touch: Touch | None) -> Previews:
     """Give the next occurrences of a schedule."""
     return Previews(
         id=found.id,
         shift=found.shift.total_seconds(),
-        runs=[
-            PreviewShape(utc=each.utc, local=each.local.isoformat(), mark=each.mark)
-            for each in runs
-        ],
+        clocks=_clocks(touch),
+        runs=list(map(_preview, runs)),
+    )
+
+
+def foretold(
+    calendar: Calendar, shift_ms: int | None, runs: Sequence[Preview], touch: Touch | None
+) -> Foretold:
+    """Give when a schedule would fire that is not stored."""
+    return Foretold(
+        description=calendar.describe(),
+        shift=None if shift_ms is None else shift_ms / 1000,
+        clocks=_clocks(touch),
+        runs=list(map(_preview, runs)),
+    )
+
+
+def _preview(found: Preview) -> PreviewShape:
+    return PreviewShape(utc=found.utc, local=found.local.isoformat(), mark=found.mark)
+
+
+def _clocks(touch: Touch | None) -> ClockChange | None:
+    if touch is None:
+        return None
+    return ClockChange(
+        at=touch.at,
+        timezone=touch.timezone,
+        effect=touch.effect,
+        wall=touch.wall.isoformat(),
     )

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import msgspec
 
 from lamplighter import payload, runtime
 from lamplighter.job import Call
+from lamplighter.model.errors import WrongState
 from lamplighter.model.job import NewJob
 from lamplighter.model.names import shown
 from lamplighter.model.recurring import Policy, Template
 from lamplighter.model.schedule import Calendar
 from lamplighter.model.timetable import moment
-from lamplighter.port.schedules import NewSchedule, Put
+from lamplighter.port.schedules import NewSchedule, PutAnswer
 from lamplighter.schedules import Schedule, ScheduleOptions, new_schedule
 from lamplighter.secrecy import HIDDEN
 from lamplighter.server.auth import Principal
 from lamplighter.server.calendars import Times, calendar_of, changed_calendar
 from lamplighter.server.errors import Forbidden
-from lamplighter.server.service import HttpService
+from lamplighter.server.service import HttpService, unknown_schedule
 from lamplighter.server.submission import RetryPolicy, checked_job
 
+_TRIES = 5
+"""How often a change is made anew because somebody else was quicker."""
 _JOB = ("queue", "priority", "tenant", "retry", "timeout", "tags", "metadata")
 _POLICY = tuple(name for name in ScheduleOptions.__annotations__ if name != "timezone")
 
 
-class NewScheduleBody(Times, kw_only=True, forbid_unknown_fields=True):
-    """A schedule: which job, and when."""
+class ScheduleFields(Times, kw_only=True, forbid_unknown_fields=True):
+    """What there is to say about a schedule, but for the type of its job."""
 
     id: str | None = None
     """Its name; the same again changes it. Without it one is drawn."""
-    type: str
-    """Name of the job type."""
     arguments: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Arguments of each job by name, as the type's schema says."""
     queue: str | None = None
@@ -45,6 +47,13 @@ class NewScheduleBody(Times, kw_only=True, forbid_unknown_fields=True):
     """Seconds the handler has."""
     tags: list[str] | None = None
     metadata: dict[str, Any] | None = None
+
+
+class NewScheduleBody(ScheduleFields, kw_only=True, forbid_unknown_fields=True):
+    """A schedule: which job, and when."""
+
+    type: str
+    """Name of the job type."""
 
 
 ScheduleChange = msgspec.defstruct(
@@ -71,7 +80,7 @@ async def new_of(service: HttpService, principal: Principal, body: NewScheduleBo
     """Check a schedule and make it, without storing it yet."""
     given = msgspec.structs.asdict(body)
     calendar = calendar_of(given)
-    job = await checked_job(service, principal, body.type, body.arguments, _job_options(given))
+    job = await checked_job(service, principal, body.type, body.arguments, job_options(given))
     return made(named(body.id, body.type), calendar, job, given)
 
 
@@ -98,22 +107,71 @@ async def changed_of(
     return made(found.id, calendar, job, {**_policy_fields(spec.policy), **given})
 
 
-async def put(service: HttpService, principal: Principal, new: NewSchedule) -> Put:
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of a schedule that was put."""
+
+    answer: Literal["created", "changed", "already"]
+    version: int
+
+
+async def put(service: HttpService, principal: Principal, new: NewSchedule) -> Stored:
     """Store a schedule in the name of whoever asks, unless its id belongs to somebody else."""
-    if principal.tenant is not None:
-        engine = await service.client.engine()
-        found = await service.client.repeatable(lambda: engine.schedules.schedule(new.id))
-        if found is not None and not principal.sees(found.tenant):
+    own = replace(new, expect_tenant=principal.tenant)
+    (answer,) = await service.schedules.put_many([own], by=principal.name)
+    match answer.answer:
+        case PutAnswer.CREATED:
+            return Stored("created", answer.version)
+        case PutAnswer.CHANGED:
+            return Stored("changed", answer.version)
+        case PutAnswer.ALREADY:
+            return Stored("already", answer.version)
+        case _:
             raise Forbidden(
                 f"{shown(principal.name)} may not use the id {shown(new.id)} for a schedule",
                 hint="take another, such as one that begins with the name of your tenant",
                 value=new.id,
             )
-    (answer,) = await service.schedules.put_many([new], by=principal.name)
-    return answer
 
 
-def _job_options(given: Mapping[str, Any]) -> dict[str, Any]:
+async def change(
+    service: HttpService,
+    principal: Principal,
+    schedule_id: str,
+    given: msgspec.Struct,
+    version: int | None,
+) -> Schedule:
+    """Change a schedule, of this version or as it is, and give it as it was before.
+
+    What somebody else has changed meanwhile is read again, so that no change is lost.
+    """
+    tries = 0
+    while True:
+        found = await service.schedule(schedule_id, principal)
+        if version is not None and version != found.record.version:
+            raise _moved(found.id, found.record.version, version)
+        new = await changed_of(service, principal, found, given)
+        sure = replace(new, expect_tenant=principal.tenant, expect_version=found.record.version)
+        (answer,) = await service.schedules.put_many([sure], by=principal.name)
+        if answer.answer is PutAnswer.UNKNOWN:
+            raise unknown_schedule(schedule_id)
+        if answer.answer is not PutAnswer.CONFLICT:
+            return found
+        tries += 1
+        if tries == _TRIES:
+            raise _moved(schedule_id, answer.version, found.record.version)
+
+
+def _moved(schedule_id: str, now: int, before: int) -> WrongState:
+    return WrongState(
+        f"the schedule {shown(schedule_id)} has the version {now}, not {before}",
+        hint="look at it again, and repeat the change with the version that it has now",
+        value=before,
+    )
+
+
+def job_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what is said about the job of a schedule, as the options of a submission."""
     found = {name: given.get(name) for name in _JOB}
     if isinstance(found["retry"], RetryPolicy):
         found["retry"] = found["retry"].to_retry()
@@ -142,7 +200,7 @@ async def _changed_job(
     arguments = payload.plain(old.args)
     if "arguments" in given:
         arguments = _unhidden(given["arguments"], old)
-    options = _job_options({**fields, **given})
+    options = job_options({**fields, **given})
     return await checked_job(service, principal, given.get("type", old.type), arguments, options)
 
 

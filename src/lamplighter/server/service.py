@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from lamplighter.app import App
@@ -11,36 +13,84 @@ from lamplighter.model.errors import InvalidName, UnknownJob, UnknownSchedule
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import JobRecord
 from lamplighter.model.names import shown
+from lamplighter.observability.endpoint import Endpoint
 from lamplighter.port.store import Inspector
 from lamplighter.schedules import Schedule, Schedules
-from lamplighter.server.auth import Door, Principal
+from lamplighter.server import reference
+from lamplighter.server.assets import Asset
+from lamplighter.server.auth import Principal
 from lamplighter.server.catalog import Catalog
 from lamplighter.server.cursors import Cursors
+from lamplighter.server.door import Door
+from lamplighter.server.events import Hub
+from lamplighter.server.group_commit import GroupCommit
+from lamplighter.server.jwts import Jwts
+from lamplighter.server.measuring import Measures
+from lamplighter.server.rate import Rates
+from lamplighter.server.tokens import Tokens
 
 
 class HttpService:
     """One program's jobs, as a service. Makes nothing and opens nothing before it is asked."""
 
-    def __init__(self, app: App, keys: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        app: App,
+        keys: Sequence[str] = (),
+        *,
+        tokens: bool = False,
+        jwts: Jwts | None = None,
+    ) -> None:
         self.app = app
         self.settings = app.settings
         self.client = Client(app.settings)
         self.client.registry = app.registry
+        self.group_commit = GroupCommit(self.client)
         self.schedules = Schedules(self.client)
         self.catalog = Catalog(self.client)
         self.cursors = Cursors(app.settings.http_secret)
-        self.door = Door(keys)
+        # As soon as anything is asked for, the tokens in the store are good too.
+        asks = bool(keys) or tokens or jwts is not None
+        self.door = Door(keys, tokens=Tokens(self.client) if asks else None, jwts=jwts)
+        self.rates = Rates(app.settings.http_rate, app.settings.http_burst)
+        self.events = Hub(app.settings)
+        self.measures = Measures(app.settings)
+        self._endpoint: Endpoint | None = None
         self.document: dict[str, Any] = {}
         """The OpenAPI document, for whoever asks for it."""
+
+    @cached_property
+    def reference(self) -> Asset:
+        """The same document as a page to read."""
+        return reference.page(self.document)
 
     async def open(self) -> None:
         """Open the store, to learn now whether it can be reached."""
         self.client.connections.adopt(await self.app.engine())
+        if self._endpoint is not None:
+            await self._endpoint.start()
 
     async def close(self) -> None:
-        """Let go of the store."""
+        """Write what waits to be written, and let go of the store."""
+        self.events.close()
+        if self._endpoint is not None:
+            await self._endpoint.close()
+        await self.group_commit.close()
         await self.client.connections.close()
         await self.app.close()
+
+    def expose(self, listener: socket.socket | None) -> None:
+        """Serve metrics on a port of their own too, where no token is asked for."""
+
+        async def render() -> str:
+            return await self.measures.text(await self.client.engine())
+
+        self._endpoint = None if listener is None else Endpoint(listener, render)
+
+    @property
+    def metrics_port(self) -> int | None:
+        """The port on which they are; None: there is none."""
+        return None if self._endpoint is None else self._endpoint.port
 
     async def inspector(self) -> Inspector:
         """Give the reads of the store."""

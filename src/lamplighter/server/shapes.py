@@ -103,6 +103,15 @@ class Explanation(msgspec.Struct, kw_only=True, frozen=True):
     reasons: list[WhyNot]
 
 
+class AttemptError(ErrorSummary, kw_only=True, frozen=True):
+    """Why an attempt failed, and where."""
+
+    fingerprint: str
+    """Same place, same kind: equal errors have equal fingerprints."""
+    traceback: str
+    """Empty: the handler was not at fault."""
+
+
 class AttemptShape(msgspec.Struct, kw_only=True, frozen=True):
     """One attempt to run a job."""
 
@@ -113,7 +122,7 @@ class AttemptShape(msgspec.Struct, kw_only=True, frozen=True):
     worker: str
     started_at: datetime
     finished_at: datetime | None
-    error: ErrorSummary | None
+    error: AttemptError | None
 
 
 class Attempts(msgspec.Struct, kw_only=True, frozen=True):
@@ -167,6 +176,8 @@ class Queue(msgspec.Struct, kw_only=True, frozen=True):
     ready: int
     scheduled: int
     running: int
+    waiting_by_priority: dict[str, int]
+    """Waiting jobs, due or not."""
     oldest_due_seconds: float | None
     max_wait_seconds: float
     """A job that has been due for longer goes first, whatever its priority."""
@@ -301,7 +312,16 @@ def attempt(found: Attempt) -> AttemptShape:
         worker=found.worker,
         started_at=instant(found.started_at_ms),
         finished_at=maybe_instant(found.finished_at_ms),
-        error=error_summary(found.error),
+        error=None if found.error is None else _attempt_error(found.error),
+    )
+
+
+def _attempt_error(found: ErrorInfo) -> AttemptError:
+    return AttemptError(
+        type=found.type,
+        message=found.message,
+        fingerprint=found.fingerprint,
+        traceback=found.traceback,
     )
 
 
@@ -338,6 +358,7 @@ def queue(found: QueueInfo) -> Queue:
         ready=found.ready,
         scheduled=found.scheduled,
         running=found.running,
+        waiting_by_priority={level.label: count for level, count in found.by_level.items()},
         oldest_due_seconds=None if oldest is None else oldest / 1000,
         max_wait_seconds=found.max_wait_ms / 1000,
         held=found.held is not None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -74,6 +75,9 @@ class Submission(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The caller's own name for this submission, like the header `Idempotency-Key`."""
 
 
+_AS_GIVEN = ("delay", "run_at", "queue", "priority", "tenant", "timeout", "tags", "metadata")
+
+
 async def new_job(
     service: HttpService,
     principal: Principal,
@@ -83,18 +87,13 @@ async def new_job(
     key: str | None = None,
 ) -> NewJob:
     """Check a submission and make the job of it, without storing it yet."""
-    options = {
-        "delay": given.delay,
-        "run_at": given.run_at,
-        "queue": given.queue,
-        "priority": given.priority,
-        "tenant": given.tenant,
-        "idempotency_key": _key(given.idempotency_key, key),
-        "retry": None if given.retry is None else given.retry.to_retry(),
-        "timeout": given.timeout,
-        "tags": given.tags,
-        "metadata": given.metadata,
+    options: dict[str, Any] = {
+        name: value for name in _AS_GIVEN if (value := getattr(given, name)) is not None
     }
+    if given.retry is not None:
+        options["retry"] = given.retry.to_retry()
+    if key is not None or given.idempotency_key is not None:
+        options["idempotency_key"] = _key(given.idempotency_key, key)
     made = await checked_job(service, principal, given.type, given.arguments, options)
     return _scoped(made, f"{scope} {principal.name}")
 
@@ -107,7 +106,8 @@ async def checked_job(
     given: Mapping[str, Any],
 ) -> NewJob:
     """Check type, arguments and options, those of a submission in Python, and make the job."""
-    options = option.read({**given, "tenant": _tenant(principal, given.get("tenant"))})
+    tenant = _tenant(principal, given.get("tenant"))
+    options = option.read({**given, "tenant": tenant}) if given else _no_options(tenant)
     client = service.client
     if type in client.registry:
         known = client.registry.get(type)
@@ -125,6 +125,12 @@ async def checked_job(
         if published is not None:
             published.check(arguments)
     return client.new_job(type, args, options)
+
+
+@lru_cache(maxsize=1024)
+def _no_options(tenant: str | None) -> option.Options:
+    """Give the options of a submission that says nothing, as most do."""
+    return option.read({"tenant": tenant})
 
 
 def _tenant(principal: Principal, given: str | None) -> str | None:

@@ -17,6 +17,8 @@ from lamplighter.model.retry import Retry
 from lamplighter.port.store import Engine
 from lamplighter.port.values import ClaimRequest, NewWorker, Recording, TypeInfo
 from lamplighter.server.application import application
+from lamplighter.server.auth import Principal
+from lamplighter.server.jwts import Jwts
 from lamplighter.server.service import HttpService
 
 SCHEMA = {
@@ -119,10 +121,18 @@ class Caller:
 class Scene:
     """A service, its callers, and hands to move the jobs behind it."""
 
-    def __init__(self, app: App, keys: list[str]) -> None:
+    def __init__(self, app: App, keys: list[str], **access: Any) -> None:
         self.app = app
-        self.service = HttpService(app, keys)
+        self.service = HttpService(app, keys, **access)
         self.call = Caller(application(self.service))
+
+    def become(self, principal: Principal) -> None:
+        """Let all callers be this one from now on."""
+
+        async def known(*_: Any, **__: Any) -> Principal:
+            return principal
+
+        self.service.door.principal = known
 
     async def engine(self) -> Engine:
         return await self.app.engine()
@@ -186,10 +196,17 @@ async def make(tmp_path) -> AsyncIterator[Callable[..., Scene]]:
     """Make services on one store, with settings and keys of their own."""
     made: list[Scene] = []
 
-    def scene(*, keys: list[str] | None = None, app: App | None = None, **settings: Any) -> Scene:
+    def scene(
+        *,
+        keys: list[str] | None = None,
+        tokens: bool = False,
+        jwts: Jwts | None = None,
+        app: App | None = None,
+        **settings: Any,
+    ) -> Scene:
         app = app or App(f"sqlite:///{tmp_path}/jobs.db")
         app.configure(dataclasses.replace(app.settings, **settings))
-        made.append(Scene(app, keys or []))
+        made.append(Scene(app, keys or [], tokens=tokens, jwts=jwts))
         return made[-1]
 
     yield scene

@@ -134,14 +134,14 @@ async def test_only_dead_letters_are_meant(scene):
 
 async def test_dead_letters_of_another_tenant_do_not_exist(scene):
     await die(scene, tenant="b")
-    scene.service.door.principal = lambda *_, **__: Principal(name="a", tenant="a")
+    scene.become(Principal(name="a", tenant="a"))
     for query in ("", "?tenant=b"):
         assert (await scene.call("GET", f"/v1/dlq{query}")).json["groups"] == []
     for body in ({"all": True}, {"tenant": ["b"]}, {"fingerprint": ["f-1"]}):
         for verb in ("replay", "purge"):
             done = await act(scene, verb, **body)
             assert (done["done"], done["ids"], done["left"]) == (0, [], 0)
-    scene.service.door.principal = lambda *_, **__: Principal(name="b", tenant="b")
+    scene.become(Principal(name="b", tenant="b"))
     assert await left(scene) == 1
     assert (await act(scene, "replay", all=True))["done"] == 1
 

@@ -8,6 +8,7 @@ import pytest
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.server import gate
+from lamplighter.server.deadlines import Deadlines
 from lamplighter.server.errors import HttpError
 
 SMALL = Settings(http_json_depth=4, http_json_keys=10, http_json_string=256, http_json_digits=20)
@@ -118,14 +119,36 @@ async def test_a_body_in_pieces_is_read_whole(scene):
     assert response.status == 201
 
 
-async def test_a_body_that_does_not_come_is_given_up(make):
-    made = make(http_body_timeout=0.1)
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"a":1,"b":2}', None),
+        (b'{"a":1,"a":2}', "malformed-body"),
+        (b'{"a":1,"a" :2}', "malformed-body"),
+        (b'{"a" :1,"b":2,"a":3}', "malformed-body"),
+        (b'{"x":{"a":1},"y":{"a":1}}', None),
+        (b'{"a":"b:","b:":"a"}', None),
+        (b'{"a":"\\"","a":1}', "malformed-body"),
+        (b'{"a":"\\"a:","b":1}', None),
+        (b'{"a":"' + b"1" * 80 + b'"}', None),
+        (b'{"a":' + b"1" * 80 + b"}", "limit-exceeded"),
+        (nested(64), None),
+        (nested(65), "limit-exceeded"),
+        (b"]", "malformed-body"),
+        (b'{"a":"b}', "malformed-body"),
+        (b'{"a":1}]', "malformed-body"),
+    ],
+)
+def test_a_small_body_is_measured_by_the_same_rules(body, code):
+    assert refusal(body, Settings()) == code
 
+
+async def test_a_body_that_does_not_come_is_given_up():
     async def silence():
         await asyncio.Event().wait()
 
     with pytest.raises(HttpError) as caught:
-        await gate.read_body(silence, None, 100, made.service.settings.http_body_timeout)
+        await gate.read_body(silence, None, 100, Deadlines(0.1))
     assert caught.value.code == "slow-request"
 
 
@@ -189,7 +212,7 @@ async def test_a_packed_body_is_refused(scene):
 
 
 async def test_what_is_not_declared_does_not_exist(scene):
-    for path in ("/", "/v1", "/v1/jobs/", "/v1/jobs:other", "/docs"):
+    for path in ("/v1", "/v1/jobs/", "/v1/jobs:other", "/docs"):
         response = await scene.call("GET", path)
         assert (response.status, response.code) == (404, "unknown-path")
     response = await scene.call("PATCH", "/v1/jobs")

@@ -4,11 +4,14 @@ import pytest
 
 from lamplighter import App
 from lamplighter.model.ids import compose
+from lamplighter.model.journal import Journal, Progress
+from lamplighter.port.values import Recording
 from lamplighter.server.auth import Principal, Scope
 
 NOBODY = compose(1, 2, 3)
 ACTIONS = [
     ("GET", ""),
+    ("GET", "/input"),
     ("DELETE", ""),
     ("POST", "/retry"),
     ("POST", "/replay"),
@@ -72,7 +75,7 @@ async def test_what_is_no_job_is_not_found(scene, method, action, job_id):
 @pytest.mark.parametrize(("method", "action"), ACTIONS)
 async def test_jobs_of_another_tenant_do_not_exist(scene, method, action):
     job_id = await scene.submit(tenant="b")
-    scene.service.door.principal = lambda *_, **__: Principal(name="a", tenant="a")
+    scene.become(Principal(name="a", tenant="a"))
     response = await scene.call(method, f"/v1/jobs/{job_id}{action}")
     assert response.code == "unknown-job"
     record = await (await scene.engine()).inspector.job(job_id)
@@ -82,7 +85,7 @@ async def test_jobs_of_another_tenant_do_not_exist(scene, method, action):
 
 async def test_whoever_has_one_tenant_lists_and_submits_only_there(scene):
     await scene.submit(tenant="b")
-    scene.service.door.principal = lambda *_, **__: Principal(name="a", tenant="a")
+    scene.become(Principal(name="a", tenant="a"))
     mine = await scene.submit()
     for query in ("", "?tenant=a", "?tenant=a&tenant=b"):
         page = (await scene.call("GET", f"/v1/jobs{query}")).json
@@ -95,7 +98,7 @@ async def test_whoever_has_one_tenant_lists_and_submits_only_there(scene):
 
 async def test_a_route_is_closed_to_whoever_lacks_its_scope(scene):
     few = Principal(name="a", scopes=frozenset({Scope.JOBS_READ}))
-    scene.service.door.principal = lambda *_, **__: few
+    scene.become(few)
     assert (await scene.call("GET", "/v1/jobs")).status == 200
     for method, path in (("POST", "/v1/jobs"), ("GET", "/v1/workers")):
         response = await scene.call(method, path, send={})
@@ -176,6 +179,56 @@ async def test_attempts_are_listed(scene):
     assert attempt["error"]["message"] == "no money"
 
 
+async def test_attempts_say_where_it_failed(scene):
+    job_id = await scene.submit()
+    await scene.fail(await scene.claim())
+    (attempt,) = (await scene.call("GET", f"/v1/jobs/{job_id}/attempts")).json["attempts"]
+    assert attempt["error"]["traceback"] == "secret frames"
+    assert attempt["error"]["fingerprint"] == "f-1"
+
+
+async def test_a_job_shows_what_it_was_given(scene):
+    job_id = await scene.submit(
+        arguments={"order_id": "o-1", "cents": 5},
+        priority="high",
+        tags=["eu"],
+        metadata={"trace": "t-1"},
+        timeout=30,
+        retry={"max_attempts": 2, "fixed": 10},
+    )
+    await scene.call("POST", f"/v1/jobs/{job_id}/hold?reason=wait")
+    given = (await scene.call("GET", f"/v1/jobs/{job_id}/input")).json
+    assert given["arguments"] == {"order_id": "o-1", "cents": 5}
+    assert (given["priority"], given["delivery"]) == ("high", "at_least_once")
+    assert (given["tags"], given["metadata"]) == (["eu"], {"trace": "t-1"})
+    assert (given["timeout"], given["retry"]["max_attempts"], given["retry"]["fixed"]) == (30, 2, 10)
+    assert (given["hold"]["by"], given["hold"]["reason"]) == ("local", "wait")
+    assert (given["progress"], given["schedule"], given["cancel"]) == (None, None, None)
+
+
+async def test_a_job_shows_how_far_it_has_come(scene):
+    job_id = await scene.submit()
+    claim = await scene.claim()
+    journal = Journal(progress=Progress(done=3, total=4, note="nearly"))
+    await (await scene.engine()).jobs.record([Recording(job_id, claim.fence, journal)])
+    given = (await scene.call("GET", f"/v1/jobs/{job_id}/input")).json
+    assert given["progress"] == {"done": 3, "total": 4, "note": "nearly"}
+
+
+async def test_secret_arguments_stay_secret(make, tmp_path):
+    app = App(f"sqlite:///{tmp_path}/jobs.db")
+
+    @app.job(secrets=["card"])
+    async def charge(order_id: str, card: str) -> None:
+        pass
+
+    made = make(app=app)
+    job_id = await made.submit(arguments={"order_id": "o-1", "card": "4111111111111111"})
+    response = await made.call("GET", f"/v1/jobs/{job_id}/input")
+    assert response.json["arguments"] == {"order_id": "o-1", "card": "•••"}
+    assert b"4111" not in response.body
+
+
 async def test_logs_are_read_page_by_page_and_go_on(scene):
     job_id = await scene.submit()
     claim = await scene.claim()
@@ -253,6 +306,7 @@ async def test_filters_choose(scene, query, found):
         ("&".join(["type=a"] * 101), "invalid-query"),
         ("finished_after=yesterday", "invalid-query"),
         ("finished_after=2020-01-01T00:00:00", "invalid-query"),
+        ("finished_after=1893456000", "invalid-query"),
         ("cursor=1.2", "invalid-cursor"),
         ("cursor=%F0%9F%98%80", "invalid-cursor"),
         ("cursor=AAAA", "invalid-cursor"),

@@ -16,6 +16,13 @@ async def test_a_queue_shows_what_waits_in_it(scene):
     assert (await scene.call("GET", "/v1/queues")).json["queues"][0]["name"] == "payments"
 
 
+async def test_what_waits_is_counted_by_priority_due_or_not(scene):
+    for priority, delay in (("high", 0), ("low", 0), ("low", 60)):
+        await scene.submit(priority=priority, delay=delay)
+    found = (await scene.call("GET", HERE)).json
+    assert found["waiting_by_priority"] == {"critical": 0, "high": 1, "normal": 0, "low": 2}
+
+
 @pytest.mark.parametrize("name", ["nobody", "%00", "x" * 65])
 async def test_a_queue_without_jobs_and_settings_is_not_found(scene, name):
     response = await scene.call("GET", f"/v1/queues/{name}")
@@ -65,7 +72,9 @@ async def test_what_cannot_be_set_is_refused(scene, name, body, code):
 
 async def test_whoever_has_one_tenant_does_not_set_what_all_share(scene):
     await scene.submit()
-    scene.service.door.principal = lambda *_, **__: Principal(name="a", tenant="a")
+    scene.become(Principal(name="a", tenant="a"))
     response = await scene.call("PUT", HERE, send={"held": True})
     assert (response.status, response.code) == (403, "forbidden")
+    assert (await scene.call("GET", HERE)).code == "forbidden"
+    scene.become(Principal(name="operator"))
     assert (await scene.call("GET", HERE)).json["held"] is False

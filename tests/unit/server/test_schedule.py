@@ -1,5 +1,8 @@
 """One schedule: looking at it, changing it, operating it, and what it did and will do."""
 
+import asyncio
+import dataclasses
+
 import pytest
 
 from lamplighter.model.schedule import Cron, Interval, Union
@@ -46,7 +49,7 @@ async def test_what_is_no_schedule_is_not_found(nightly, method, action):
 
 @pytest.mark.parametrize(("method", "action"), ACTIONS)
 async def test_schedules_of_another_tenant_do_not_exist(nightly, method, action):
-    nightly.service.door.principal = lambda *_, **__: Principal(name="a", tenant="a")
+    nightly.become(Principal(name="a", tenant="a"))
     response = await nightly.call(method, HERE + action, send=BODIES.get(action))
     assert (response.status, response.code) == (404, "unknown-schedule")
     record = await (await nightly.engine()).schedules.schedule("nightly")
@@ -304,3 +307,41 @@ async def test_a_preview_begins_now_and_tells_of_the_jitter(nightly):
 async def test_a_preview_that_cannot_be_is_refused(nightly, query):
     response = await nightly.call("GET", f"{HERE}/preview?{query}")
     assert (response.status, response.code) == (400, "invalid-query")
+
+
+async def test_of_two_changes_at_once_neither_is_lost(nightly):
+    answers = await asyncio.gather(
+        nightly.call("PATCH", HERE, send={"max_runs": 7}),
+        nightly.call("PATCH", HERE, send={"jitter": 5}),
+        nightly.call("PATCH", HERE, send={"window": 60}),
+    )
+    assert [answer.status for answer in answers] == [200, 200, 200]
+    found = (await nightly.call("GET", HERE)).json
+    spec = found["spec"]
+    assert (spec["max_runs"], spec["jitter"], spec["window"]) == (7, 5, 60)
+    assert found["version"] == 4
+
+
+async def test_a_schedule_that_changes_hands_in_the_middle_of_a_change_is_left_alone(
+    nightly, monkeypatch
+):
+    """Between the look at a schedule and the change of it, it becomes somebody else's."""
+    engine = await nightly.service.client.engine()
+    await nightly.call("PATCH", HERE, send={"tenant": "a"})
+    nightly.become(Principal(name="a", tenant="a"))
+    put = engine.schedules.put_schedules
+
+    async def late(schedules, *, by):
+        (new,) = schedules
+        theirs = dataclasses.replace(new, tenant="b", expect_tenant=None, expect_version=None)
+        await put([theirs], by="b")
+        return await put(schedules, by=by)
+
+    monkeypatch.setattr(engine.schedules, "put_schedules", late)
+    response = await nightly.call("PATCH", HERE, send={"max_runs": 7})
+    assert (response.status, response.code) == (404, "unknown-schedule")
+    body = {"id": "nightly", "type": "charge", "arguments": {"order_id": "o"}, "every": 60}
+    response = await nightly.call("POST", "/v1/schedules", send=body)
+    assert (response.status, response.code) == (403, "forbidden")
+    found = await engine.schedules.schedule("nightly")
+    assert found.tenant == "b"

@@ -198,7 +198,7 @@ async def test_the_cursor_of_one_filter_does_not_open_another(scene):
 
 async def test_whoever_has_one_tenant_lists_and_puts_only_there(scene):
     await scene.put("theirs", tenant="b")
-    scene.service.door.principal = lambda *_, **__: Principal(name="a", tenant="a")
+    scene.become(Principal(name="a", tenant="a"))
     await scene.put("mine")
     for query in ("", "?tenant=a", "?tenant=a&tenant=b"):
         page = (await scene.call("GET", f"/v1/schedules{query}")).json
@@ -263,7 +263,7 @@ async def test_a_batch_takes_no_schedules(scene):
 
 async def test_a_job_with_a_schedule_needs_the_scope_of_schedules(scene):
     few = Principal(name="a", scopes=frozenset({Scope.JOBS_WRITE}))
-    scene.service.door.principal = lambda *_, **__: few
+    scene.become(few)
     assert (await scene.call("POST", "/v1/jobs", send=CHARGE)).status == 201
     body = {**CHARGE, "schedule": {"every": 60}}
     response = await scene.call("POST", "/v1/jobs", send=body)

@@ -10,6 +10,7 @@ import msgspec
 
 from lamplighter.model.errors import InvalidInput, InvalidName, InvalidOption
 from lamplighter.model.job import JobRecord
+from lamplighter.port.access import About
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import ChangeAnswer, JobFilter
 from lamplighter.server import shapes
@@ -127,7 +128,7 @@ async def _act(
     listing = f"dead letters {which!r}"
     place = service.cursors.read(body.cursor, listing)
     engine = await service.client.engine()
-    ids, done = list[str](), 0
+    ids, done = list[str](), Counter[str]()
     for _ in range(_LOOKS):
         size = min(_PAGE, engine.capabilities.max_batch, body.limit - len(ids))
         page = await service.client.repeatable(
@@ -142,12 +143,20 @@ async def _act(
     groups = await service.client.repeatable(lambda: engine.inspector.dead_groups(which))
     shape = shapes.DeadDone(
         dry_run=body.dry_run,
-        done=done,
+        done=done.total(),
         ids=ids,
         left=sum(group.count for group in groups),
         next=service.cursors.written(place, listing),
     )
-    return Reply(200, shape)
+    chosen = _described(body)
+    about = [About(chosen, tenant, f"{count} done") for tenant, count in sorted(done.items())]
+    return Reply(200, shape, about=tuple(about))
+
+
+def _described(body: DeadChoice) -> str:
+    """Write down which dead letters were meant."""
+    given = {name: getattr(body, name) for name in Choice.__struct_fields__}
+    return msgspec.json.encode({name: value for name, value in given.items() if value}).decode()
 
 
 def _chosen(request: Request[ReasonQuery, DeadChoice]) -> JobFilter | None:
@@ -172,19 +181,20 @@ async def _done(
     verb: Literal["replay", "purge"],
     records: Sequence[JobRecord],
     reason: str,
-) -> int:
-    """Do it to these, wake who may care, and tell how many it was done to."""
+) -> Counter[str]:
+    """Do it to these, wake who may care, and tell to how many of each tenant it was done."""
     act = engine.jobs.replay if verb == "replay" else engine.jobs.purge
     ids, by = [record.job.id for record in records], request.principal.name
     answers = await request.service.client.repeatable(lambda: act(ids, by=by, reason=reason))
     done = {answer.id for answer in answers if answer.answer is ChangeAnswer.DONE}
+    counts = Counter(record.job.tenant for record in records if record.job.id in done)
     if verb == "purge":
         await engine.wakeup.notify(FINISHED_TOPIC)
-        return len(done)
+        return counts
     news: dict[str, Counter[str]] = {}
     for record in records:
         if record.job.id in done:
             news.setdefault(record.job.queue, Counter())[record.job.type] += 1
     for queue, types in news.items():
         await engine.wakeup.notify(queue_topic(queue), jobs=types)
-    return len(done)
+    return counts

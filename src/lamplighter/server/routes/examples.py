@@ -43,6 +43,21 @@ CANCELLING: dict[str, Any] = {
     "started_at": "2030-01-31T12:01:00Z",
 }
 
+JOB_INPUT: dict[str, Any] = {
+    "id": ID,
+    "arguments": {"order_id": "o-1", "cents": 995},
+    "metadata": {},
+    "tags": ["eu"],
+    "priority": "normal",
+    "delivery": "at_least_once",
+    "timeout": None,
+    "retry": {"max_attempts": 3, "fixed": 10},
+    "schedule": None,
+    "progress": {"done": 1, "total": 2, "note": "charging"},
+    "hold": None,
+    "cancel": None,
+}
+
 SCHEDULE_ID = "nightly-report"
 
 NEW_SCHEDULE: dict[str, Any] = {
@@ -134,6 +149,12 @@ RUN: dict[str, Any] = {
 PREVIEW: dict[str, Any] = {
     "id": SCHEDULE_ID,
     "shift": 0,
+    "clocks": {
+        "at": "2030-03-31T01:00:00Z",
+        "timezone": "Europe/Berlin",
+        "effect": "moved",
+        "wall": "2030-03-31T02:30:00",
+    },
     "runs": [
         {"utc": "2030-03-30T01:30:00Z", "local": "2030-03-30T02:30:00+01:00", "mark": None},
         {
@@ -142,6 +163,11 @@ PREVIEW: dict[str, Any] = {
             "mark": "moved out of a gap",
         },
     ],
+}
+
+FORETOLD: dict[str, Any] = {
+    "description": SCHEDULE["spec"]["description"],
+    **{name: PREVIEW[name] for name in ("shift", "clocks", "runs")},
 }
 
 DEAD_GROUP: dict[str, Any] = {
@@ -160,6 +186,7 @@ QUEUE: dict[str, Any] = {
     "ready": 12,
     "scheduled": 3,
     "running": 4,
+    "waiting_by_priority": {"critical": 0, "high": 5, "normal": 10, "low": 0},
     "oldest_due_seconds": 0.8,
     "max_wait_seconds": 60,
     "held": False,

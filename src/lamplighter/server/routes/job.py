@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import msgspec
@@ -11,8 +12,9 @@ from lamplighter.handle import Handle
 from lamplighter.model.errors import UnknownJob, WrongState
 from lamplighter.model.job import JobState
 from lamplighter.model.journal import unpack
+from lamplighter.port.access import About
 from lamplighter.port.values import ChangeAnswer
-from lamplighter.server import shapes
+from lamplighter.server import input_shapes, shapes
 from lamplighter.server.auth import Scope
 from lamplighter.server.errors import InvalidCursor, InvalidQuery
 from lamplighter.server.route import Answer, Nothing, Reply, Request, route
@@ -58,6 +60,27 @@ async def show(request: Request[Nothing, None]) -> Reply:
 
 
 @route(
+    "GET",
+    "/v1/jobs/{id}/input",
+    scope=Scope.JOBS_READ,
+    summary="Look at what a job was given, how it is to be run, and how far it says it has come.",
+    answers=[
+        Answer(
+            status=200,
+            kind=input_shapes.JobInput,
+            text="Its arguments and options.",
+            example=examples.JOB_INPUT,
+        )
+    ],
+    errors=[UnknownJob],
+)
+async def given(request: Request[Nothing, None]) -> Reply:
+    """Read what the job was given."""
+    record = await request.service.record(request.path["id"], request.principal)
+    return Reply(200, input_shapes.job_input(record))
+
+
+@route(
     "DELETE",
     "/v1/jobs/{id}",
     scope=Scope.JOBS_WRITE,
@@ -85,7 +108,7 @@ async def cancel(request: Request[ReasonQuery, None]) -> Reply:
     job = reply.body
     cancelled = isinstance(job, shapes.Job) and job.status.value == JobState.CANCELLED.value
     done = answer is ChangeAnswer.DONE or (answer is ChangeAnswer.ALREADY and cancelled)
-    return Reply(200 if done else 202, job)
+    return replace(reply, status=200 if done else 202)
 
 
 @route(
@@ -164,7 +187,9 @@ async def _change(request: Request[ReasonQuery, None], verb: str) -> tuple[Chang
                 answer = await handle.retry(by=principal.name, reason=reason)
     except WrongState as error:
         raise WrongState(error.cause, hint=_REMEDIES[verb], value=error.value) from None
-    return answer, Reply(200, shapes.job(await service.client.record(record.job.id)))
+    about = About(record.job.id, record.job.tenant, answer.value)
+    shape = shapes.job(await service.client.record(record.job.id))
+    return answer, Reply(200, shape, about=(about,))
 
 
 @route(
@@ -227,7 +252,12 @@ async def why(request: Request[Nothing, None]) -> Reply:
                         "worker": "host-5c1d0a2e-4711-9f3b21aa",
                         "started_at": "2030-01-31T12:01:00Z",
                         "finished_at": "2030-01-31T12:01:01Z",
-                        "error": {"type": "CardDeclined", "message": "no money"},
+                        "error": {
+                            "type": "CardDeclined",
+                            "message": "no money",
+                            "fingerprint": "5d41402abc4b2a76",
+                            "traceback": 'File "shop.py", line 9, in charge',
+                        },
                     }
                 ]
             },

@@ -24,12 +24,12 @@ from lamplighter.model.errors import (
 )
 from lamplighter.model.job import NewJob
 from lamplighter.model.names import shown
-from lamplighter.port.schedules import PutAnswer
+from lamplighter.port.access import About
 from lamplighter.port.values import JobFilter, SubmitAnswer
 from lamplighter.server import scheduling, shapes
 from lamplighter.server.auth import Principal, Scope, check_scope
 from lamplighter.server.calendars import calendar_of
-from lamplighter.server.errors import Forbidden, InvalidCursor, InvalidQuery, LimitExceeded
+from lamplighter.server.errors import Forbidden, InvalidCursor, InvalidQuery
 from lamplighter.server.filters import Choice, job_filter
 from lamplighter.server.paths import location
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
@@ -89,7 +89,7 @@ async def submit(request: Request[Nothing, Submission]) -> Reply:
     if request.body.schedule is not None:
         return await _schedule(request, request.body.schedule)
     new = await new_job(service, request.principal, request.body, scope=_SCOPE, key=request.key)
-    (answer,) = await service.client.submit([new])
+    answer = await service.group_commit.submit(new)
     raise_conflict(new, answer)
     created = answer.answer is SubmitAnswer.CREATED
     shape = shapes.Submitted(id=answer.id, answer=answer.answer.value)
@@ -114,11 +114,10 @@ async def _schedule(request: Request[Nothing, Submission], times: JobSchedule) -
     job = await new_job(service, principal, body, scope=_SCOPE)
     new = scheduling.made(scheduling.named(times.id, body.type), calendar, job, given)
     answer = (await scheduling.put(service, principal, new)).answer
-    shape = shapes.Submitted(
-        id=new.id, answer=answer.value, next_run=await next_run(service, new.id)
-    )
-    status = 201 if answer is PutAnswer.CREATED else 200
-    return Reply(status, shape, {"Location": location(COLLECTION, new.id)})
+    shape = shapes.Submitted(id=new.id, answer=answer, next_run=await next_run(service, new.id))
+    status = 201 if answer == "created" else 200
+    about = About(new.id, new.tenant, answer)
+    return Reply(status, shape, {"Location": location(COLLECTION, new.id)}, about=(about,))
 
 
 @route(
@@ -135,17 +134,11 @@ async def _schedule(request: Request[Nothing, Submission], times: JobSchedule) -
             example={"jobs": [{"id": examples.ID, "answer": "created"}], "created": 1},
         )
     ],
-    errors=[*_REFUSALS, LimitExceeded],
+    errors=_REFUSALS,
 )
 async def submit_batch(request: Request[Nothing, list[Submission]]) -> Reply:
     """Store many jobs, in as few writes as the store's batches allow."""
-    service, limit = request.service, request.service.settings.http_batch_jobs
-    if len(request.body) > limit:
-        raise LimitExceeded(
-            f"the batch has {len(request.body):,} jobs, the limit is {limit:,}",
-            hint="send several batches; the setting `http_batch_jobs` has the limit",
-            value=len(request.body),
-        )
+    service = request.service
     jobs = await _checked(request)
     answers = await service.client.submit(jobs) if jobs else []
     return Reply(
@@ -176,7 +169,8 @@ async def _checked(request: Request[Nothing, list[Submission]]) -> Sequence[NewJ
             error.cause = f"jobs[{number}]: {error.cause}"
             raise
         # Jobs without keys stay together: in a store of several shards that is one write.
-        jobs.append(new if new.key else replace(new, id=ids.moved(new.id, shard)))
+        elsewhere = new.key is None and ids.shard_of(new.id) != shard
+        jobs.append(replace(new, id=ids.moved(new.id, shard)) if elsewhere else new)
     return jobs
 
 

@@ -8,11 +8,12 @@ from lamplighter.model.errors import InvalidName, InvalidOption, InvalidTime
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.names import check_name, shown
 from lamplighter.options import positive_seconds
+from lamplighter.port.access import About
 from lamplighter.port.store import queue_topic
 from lamplighter.port.values import QueueInfo, QueueSettings
 from lamplighter.server import shapes
-from lamplighter.server.auth import Principal, Scope
-from lamplighter.server.errors import Forbidden, InvalidQuery, UnknownName
+from lamplighter.server.auth import Scope
+from lamplighter.server.errors import InvalidQuery, UnknownName
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
 from lamplighter.server.routes.notes import ReasonQuery, reason_of
@@ -25,6 +26,7 @@ _QUEUE = Answer(status=200, kind=shapes.Queue, text="The queue.", example=exampl
     "GET",
     "/v1/queues",
     scope=Scope.OPERATOR,
+    whole=True,
     summary="List the queues.",
     answers=[
         Answer(
@@ -45,6 +47,7 @@ async def list_queues(request: Request[Nothing, None]) -> Reply:
     "GET",
     "/v1/queues/{name}",
     scope=Scope.OPERATOR,
+    whole=True,
     summary="Look at a queue.",
     answers=[_QUEUE],
     errors=[UnknownName],
@@ -67,16 +70,16 @@ class QueueChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     "PUT",
     "/v1/queues/{name}",
     scope=Scope.OPERATOR,
+    whole=True,
     summary="Set a queue's longest wait, hold it, or let it go on.",
     query=ReasonQuery,
     body=Body(kind=QueueChange, example={"max_wait_seconds": 30, "held": False}),
     answers=[_QUEUE],
-    errors=[Forbidden, UnknownName, InvalidQuery, InvalidName, InvalidOption, InvalidTime],
+    errors=[UnknownName, InvalidQuery, InvalidName, InvalidOption, InvalidTime],
 )
 async def put(request: Request[ReasonQuery, QueueChange]) -> Reply:
     """Set what is given."""
     service, body, reason = request.service, request.body, reason_of(request.query)
-    refuse_one_tenant(request.principal, "queues, which all tenants share")
     name = check_name("queue", request.path["name"])
     wait = body.max_wait_seconds
     if wait is None and body.held is None:
@@ -89,7 +92,7 @@ async def put(request: Request[ReasonQuery, QueueChange]) -> Reply:
         lambda: engine.settings.put_queue(name, settings, by=by, reason=reason)
     )
     await wake(service)
-    return Reply(200, shapes.queue(await _queue(service, name)))
+    return Reply(200, shapes.queue(await _queue(service, name)), about=(About(name),))
 
 
 async def wake(service: HttpService) -> None:
@@ -97,17 +100,6 @@ async def wake(service: HttpService) -> None:
     engine = await service.client.engine()
     for queue in await _queues(service):
         await engine.wakeup.notify(queue_topic(queue.name))
-
-
-def refuse_one_tenant(principal: Principal, what: str) -> None:
-    """Refuse whoever has a tenant of their own to set what acts on others."""
-    if principal.tenant is not None:
-        raise Forbidden(
-            f"{shown(principal.name)} is only for tenant {shown(principal.tenant)}, and may not "
-            f"set {what}",
-            hint="ask an operator of the whole service",
-            value=principal.tenant,
-        )
 
 
 def unknown_name(what: str, name: str) -> UnknownName:

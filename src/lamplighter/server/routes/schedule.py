@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -15,21 +15,21 @@ from lamplighter.model.errors import (
 )
 from lamplighter.model.names import shown
 from lamplighter.model.recurring import BACKFILL_LIMIT
+from lamplighter.port.access import About
 from lamplighter.port.schedules import ScheduleAnswer
-from lamplighter.schedules.making import instant
+from lamplighter.schedules import Schedule, next_touch
 from lamplighter.server import schedule_shapes as shapes
 from lamplighter.server import scheduling
 from lamplighter.server.auth import Scope
 from lamplighter.server.calendars import Instant
 from lamplighter.server.errors import InvalidCursor, InvalidQuery
+from lamplighter.server.foresight import PreviewQuery, check_after
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
 from lamplighter.server.routes.notes import ReasonQuery, reason_of
 from lamplighter.server.routes.schedules import DEFAULT_PAGE, REFUSALS
 from lamplighter.server.scheduling import ScheduleChange
 from lamplighter.server.service import unknown_schedule
-
-MOST_PREVIEWS = 100
 
 _SCHEDULE = Answer(
     status=200, kind=shapes.ScheduleShape, text="The schedule.", example=examples.SCHEDULE
@@ -72,17 +72,10 @@ class VersionQuery(msgspec.Struct, forbid_unknown_fields=True):
 )
 async def change(request: Request[VersionQuery, msgspec.Struct]) -> Reply:
     """Put the schedule as it is to be from now on."""
-    service, principal, wanted = request.service, request.principal, request.query.version
-    found = await service.schedule(request.path["id"], principal)
-    if wanted is not None and wanted != found.record.version:
-        raise WrongState(
-            f"the schedule {shown(found.id)} has the version {found.record.version}, not {wanted}",
-            hint="look at it again, and repeat the change with the version that it has now",
-            value=wanted,
-        )
-    new = await scheduling.changed_of(service, principal, found, request.body)
-    await scheduling.put(service, principal, new)
-    return Reply(200, shapes.schedule(await service.schedule(found.id, principal)))
+    service, principal, version = request.service, request.principal, request.query.version
+    schedule_id = request.path["id"]
+    before = await scheduling.change(service, principal, schedule_id, request.body, version)
+    return await _reply(request, 200, before)
 
 
 @route(
@@ -108,7 +101,7 @@ async def delete(request: Request[ReasonQuery, None]) -> Reply:
     (answer,) = await service.schedules.delete(found.id, by=request.principal.name, reason=reason)
     if answer.answer is ScheduleAnswer.UNKNOWN:
         raise unknown_schedule(found.id)
-    return Reply(200, shapes.DeletedSchedule(id=found.id))
+    return Reply(200, shapes.DeletedSchedule(id=found.id), about=(_about(found),))
 
 
 # ── operate ──────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +121,7 @@ async def hold(request: Request[ReasonQuery, None]) -> Reply:
     service, principal, reason = request.service, request.principal, reason_of(request.query)
     found = await service.schedule(request.path["id"], principal)
     await service.schedules.hold(found.id, by=principal.name, reason=reason)
-    return Reply(200, shapes.schedule(await service.schedule(found.id, principal)))
+    return await _reply(request, 200, found)
 
 
 @route(
@@ -145,7 +138,7 @@ async def unhold(request: Request[ReasonQuery, None]) -> Reply:
     service, principal, reason = request.service, request.principal, reason_of(request.query)
     found = await service.schedule(request.path["id"], principal)
     await service.schedules.unhold(found.id, by=principal.name, reason=reason)
-    return Reply(200, shapes.schedule(await service.schedule(found.id, principal)))
+    return await _reply(request, 200, found)
 
 
 @route(
@@ -177,7 +170,8 @@ async def trigger(request: Request[ReasonQuery, None]) -> Reply:
             hint="wait for its end, cancel that job, or change `overlap` of the schedule",
             value=found.id,
         )
-    return Reply(200, shapes.TriggeredRun(id=found.id, job=answer.job_id, state=answer.state))
+    shape = shapes.TriggeredRun(id=found.id, job=answer.job_id, state=answer.state)
+    return Reply(200, shape, about=(_about(found),))
 
 
 class BackfillBody(
@@ -225,7 +219,17 @@ async def backfill(request: Request[ReasonQuery, BackfillBody]) -> Reply:
     except WrongState as error:
         hint = "wait for its end: `backfill` of the schedule tells how far it is"
         raise WrongState(error.cause, hint=hint, value=error.value) from None
-    return Reply(202, shapes.schedule(await service.schedule(found.id, principal)))
+    return await _reply(request, 202, found)
+
+
+def _about(found: Schedule) -> About:
+    return About(found.id, found.record.tenant)
+
+
+async def _reply(request: Request[Any, Any], status: int, before: Schedule) -> Reply:
+    """Answer with the schedule after what was done to it."""
+    after = await request.service.schedule(before.id, request.principal)
+    return Reply(status, shapes.schedule(after), about=(_about(before),))
 
 
 # ── look ahead and back ──────────────────────────────────────────────────────────────────────
@@ -271,14 +275,6 @@ async def runs(request: Request[RunQuery, None]) -> Reply:
     return Reply(200, shapes.RunPage(runs=list(map(shapes.run, page.runs)), next=following))
 
 
-class PreviewQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which occurrences to come."""
-
-    count: Annotated[int, msgspec.Meta(ge=1, le=MOST_PREVIEWS)] = 10
-    after: Instant | None = None
-    """Only those later than this; without it, than now."""
-
-
 @route(
     "GET",
     "/v1/schedules/{id}/preview",
@@ -297,11 +293,8 @@ class PreviewQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 )
 async def preview(request: Request[PreviewQuery, None]) -> Reply:
     """Work out the next occurrences."""
-    after = request.query.after
-    if after is not None:
-        try:
-            instant("after", after)
-        except InvalidTime as error:
-            raise InvalidQuery(error.cause, hint=error.hint, value=error.value) from None
+    check_after(request.query)
+    count, after = request.query.count, request.query.after
     found = await request.service.schedule(request.path["id"], request.principal)
-    return Reply(200, shapes.previews(found, found.preview(request.query.count, after=after)))
+    runs, touch = found.preview(count, after=after), next_touch(found.spec, after=after)
+    return Reply(200, shapes.previews(found, runs, touch))

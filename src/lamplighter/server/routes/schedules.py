@@ -18,13 +18,15 @@ from lamplighter.model.errors import (
     UnknownType,
 )
 from lamplighter.model.names import check_schedule
-from lamplighter.port.schedules import PutAnswer, ScheduleFilter
+from lamplighter.port.access import About
+from lamplighter.port.schedules import ScheduleFilter
 from lamplighter.schedules import Schedule
 from lamplighter.server import schedule_shapes as shapes
 from lamplighter.server import scheduling
 from lamplighter.server.auth import Principal, Scope
 from lamplighter.server.errors import Forbidden, InvalidCursor, InvalidQuery
 from lamplighter.server.filters import names
+from lamplighter.server.foresight import PreviewBody, PreviewQuery, foretell
 from lamplighter.server.paths import location
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
@@ -82,8 +84,9 @@ async def put(request: Request[Nothing, NewScheduleBody]) -> Reply:
         version=answer.version,
         next_run=await next_run(service, new.id),
     )
-    status = 201 if answer.answer is PutAnswer.CREATED else 200
-    return Reply(status, shape, {"Location": location(COLLECTION, new.id)})
+    status = 201 if answer.answer == "created" else 200
+    about = About(new.id, new.tenant, answer.answer)
+    return Reply(status, shape, {"Location": location(COLLECTION, new.id)}, about=(about,))
 
 
 async def next_run(service: HttpService, schedule_id: str) -> datetime | None:
@@ -91,6 +94,29 @@ async def next_run(service: HttpService, schedule_id: str) -> datetime | None:
     engine = await service.client.engine()
     found = await service.client.repeatable(lambda: engine.schedules.schedule(schedule_id))
     return None if found is None else shapes.next_run(Schedule(found))
+
+
+@route(
+    "POST",
+    f"{COLLECTION}:preview",
+    scope=Scope.SCHEDULES_READ,
+    summary="Foretell when a schedule would fire, and check it, without storing anything.",
+    query=PreviewQuery,
+    body=Body(kind=PreviewBody, example=examples.NEW_SCHEDULE),
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.Foretold,
+            text="It could be put; its next occurrences, fewer if there are no more.",
+            example=examples.FORETOLD,
+        )
+    ],
+    errors=[InvalidQuery, *REFUSALS],
+)
+async def preview(request: Request[PreviewQuery, PreviewBody]) -> Reply:
+    """Look at a schedule before it is put."""
+    shape = await foretell(request.service, request.principal, request.body, request.query)
+    return Reply(200, shape)
 
 
 class ScheduleQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

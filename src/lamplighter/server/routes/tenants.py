@@ -9,14 +9,15 @@ import msgspec
 from lamplighter.model.errors import InvalidName, InvalidOption
 from lamplighter.model.names import check_name
 from lamplighter.model.stride import DEFAULT_WEIGHT, MAX_WEIGHT, MIN_WEIGHT
+from lamplighter.port.access import About
 from lamplighter.port.values import TenantInfo, TenantSettings
 from lamplighter.server import shapes
 from lamplighter.server.auth import Scope
-from lamplighter.server.errors import Forbidden, InvalidQuery, UnknownName
+from lamplighter.server.errors import InvalidQuery, UnknownName
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
 from lamplighter.server.routes.notes import ReasonQuery, reason_of
-from lamplighter.server.routes.queues import refuse_one_tenant, unknown_name, wake
+from lamplighter.server.routes.queues import unknown_name, wake
 from lamplighter.server.service import HttpService
 
 _TENANT = Answer(status=200, kind=shapes.Tenant, text="The tenant.", example=examples.TENANT)
@@ -26,6 +27,7 @@ _TENANT = Answer(status=200, kind=shapes.Tenant, text="The tenant.", example=exa
     "GET",
     "/v1/tenants",
     scope=Scope.OPERATOR,
+    whole=True,
     summary="List the tenants that have settings, waiting or running jobs; at most 1,000.",
     answers=[
         Answer(
@@ -39,8 +41,7 @@ _TENANT = Answer(status=200, kind=shapes.Tenant, text="The tenant.", example=exa
 async def list_tenants(request: Request[Nothing, None]) -> Reply:
     """Read the tenants."""
     found = await _tenants(request.service)
-    seen = [shapes.tenant(each) for each in found if request.principal.sees(each.name)]
-    return Reply(200, shapes.Tenants(tenants=seen))
+    return Reply(200, shapes.Tenants(tenants=list(map(shapes.tenant, found))))
 
 
 @route(
@@ -73,16 +74,16 @@ class TenantChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     "PUT",
     "/v1/tenants/{name}",
     scope=Scope.OPERATOR,
+    whole=True,
     summary="Set a tenant's weight, hold it, or let it go on.",
     query=ReasonQuery,
     body=Body(kind=TenantChange, example={"weight": 3, "held": False}),
     answers=[_TENANT],
-    errors=[Forbidden, InvalidQuery, InvalidName, InvalidOption],
+    errors=[InvalidQuery, InvalidName, InvalidOption],
 )
 async def put(request: Request[ReasonQuery, TenantChange]) -> Reply:
     """Set what is given."""
     service, body, reason = request.service, request.body, reason_of(request.query)
-    refuse_one_tenant(request.principal, "the shares of tenants")
     name = check_name("tenant", request.path["name"])
     if body.weight is None and body.held is None:
         raise InvalidOption("nothing is set", hint="give `weight` or `held`")
@@ -96,7 +97,7 @@ async def put(request: Request[ReasonQuery, TenantChange]) -> Reply:
     found = {each.name: each for each in await _tenants(service)}
     # The list of tenants is bounded; what was just written is known all the same.
     shown = found.get(name) or TenantInfo(name=name, weight=body.weight or DEFAULT_WEIGHT)
-    return Reply(200, shapes.tenant(shown))
+    return Reply(200, shapes.tenant(shown), about=(About(name, name),))
 
 
 async def _tenants(service: HttpService) -> list[TenantInfo]:

@@ -11,6 +11,7 @@ from lamplighter.server.route import Answer, Nothing, Reply, Request, route
     "GET",
     "/v1/workers",
     scope=Scope.OPERATOR,
+    whole=True,
     summary="List the workers and how they are.",
     answers=[
         Answer(

@@ -1,0 +1,73 @@
+"""`lamplighter audit`: who has changed what."""
+
+from __future__ import annotations
+
+import click
+
+from lamplighter.cli import output, store
+from lamplighter.model.names import check_name
+from lamplighter.port.access import AuditRecord
+
+PAGE = 500
+
+
+@click.command()
+@click.option("--tenant", help="Only what belongs to this tenant.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=50,
+    show_default=True,
+    help="At most so many.",
+)
+@store.store_options
+def audit(tenant: str | None, limit: int, url: str | None, *, as_json: bool) -> None:
+    """List who has changed what, over HTTP or with this command, newest first."""
+    wanted = None if tenant is None else check_name("tenant", tenant)
+    found = store.run(_entries(url, wanted, limit))
+    if as_json:
+        output.print_json({"entries": [_shape(record) for record in found]})
+        return
+    output.print_table(
+        ["when", "who", "did", "to", "tenant", "answer", "why"],
+        (
+            [
+                output.instant_and_away(record.at_ms) or "",
+                record.entry.by,
+                record.entry.action,
+                record.entry.object,
+                record.entry.tenant or "",
+                record.entry.answer,
+                record.entry.reason,
+            ]
+            for record in found
+        ),
+        empty="nothing was changed yet",
+    )
+
+
+def _shape(record: AuditRecord) -> dict[str, object]:
+    entry = record.entry
+    return {
+        "id": entry.id,
+        "at": output.instant(record.at_ms),
+        "by": entry.by,
+        "action": entry.action,
+        "object": entry.object,
+        "tenant": entry.tenant,
+        "reason": entry.reason,
+        "answer": entry.answer,
+    }
+
+
+async def _entries(url: str | None, tenant: str | None, limit: int) -> list[AuditRecord]:
+    found: list[AuditRecord] = []
+    cursor: str | None = None
+    async with store.opened(url) as engine:
+        while True:
+            wanted = min(PAGE, limit - len(found))
+            page = await engine.access.audit(tenant=tenant, limit=wanted, cursor=cursor)
+            found += page.records
+            cursor = page.cursor
+            if cursor is None or len(found) >= limit:
+                return found

@@ -1,0 +1,60 @@
+"""How many requests each caller may make: a bucket for each, filled with time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lamplighter import runtime
+from lamplighter.model.names import shown
+from lamplighter.server.auth import Principal
+from lamplighter.server.errors import RateLimited
+
+MOST = 10_000
+"""Callers that are remembered; whoever has been quiet for longest is forgotten first."""
+
+
+@dataclass(slots=True)
+class Bucket:
+    """What a caller has left."""
+
+    level: float
+    at: float
+
+    def take(self, now: float, rate: float, burst: float) -> float:
+        """Take one, if there is one; gives the seconds until there is."""
+        self.level = min(burst, self.level + (now - self.at) * rate)
+        self.at = now
+        if self.level < 1:
+            return (1 - self.level) / rate
+        self.level -= 1
+        return 0.0
+
+
+class Rates:
+    """The buckets of all callers of this process."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._buckets: dict[str, Bucket] = {}
+
+    def take(self, principal: Principal) -> None:
+        """Count a request, or refuse it."""
+        if not self._rate:
+            return
+        now = runtime.monotonic()
+        # The last to be used stands last.
+        bucket = self._buckets.pop(principal.name, None) or Bucket(self._burst, now)
+        while len(self._buckets) >= MOST:
+            del self._buckets[next(iter(self._buckets))]
+        self._buckets[principal.name] = bucket
+        wait = bucket.take(now, self._rate, self._burst)
+        if wait:
+            raise RateLimited(
+                f"{shown(principal.name)} may make {self._rate:g} requests per second",
+                hint="wait for the time that Retry-After names; send many jobs in one batch; the "
+                "settings `http_rate` and `http_burst` have the limit",
+                value=principal.name,
+                headers={"Retry-After": f"{math.ceil(wait)}"},
+            )

@@ -1,0 +1,141 @@
+"""Every change stands in the audit log before it is answered."""
+
+import pytest
+
+from lamplighter.model.errors import StoreUnreachable
+from lamplighter.server.auth import Principal
+from lamplighter.server.routes import TABLE
+from tests.unit.server.test_openapi import BODIES
+
+ALICE = Principal(name="alice")
+SUBMITS = {"jobs.submit", "jobs.submit_batch"}
+"""What is submitted is kept as a job; the log is for what is done to it."""
+LOOKS = {"schedules.preview"}
+"""Routes that are asked with a body, and change nothing."""
+CHANGES = [route for route in TABLE if route.method != "GET" and route.name not in SUBMITS | LOOKS]
+
+
+async def entries(scene, query: str = "") -> list[dict]:
+    return (await scene.call("GET", f"/v1/audit{query}")).json["entries"]
+
+
+async def prepared(scene, route) -> str:
+    """Make what the route is about; gives its address."""
+    if "/schedules" in route.path:
+        await scene.put("nightly", tenant="acme")
+        if route.path.endswith("/unhold"):
+            await scene.call("POST", "/v1/schedules/nightly/hold")
+        return route.path.format(id="nightly")
+    job_id = await scene.submit(tenant="acme")
+    if "dlq" in route.path or route.path.endswith("/replay"):
+        await scene.fail(await scene.claim())
+    return route.path.format(id=job_id, name="acme")
+
+
+@pytest.mark.parametrize("route", CHANGES, ids=lambda route: route.name)
+async def test_every_change_is_noted_with_who_why_and_what(scene, route):
+    target = await prepared(scene, route)
+    before = len(await entries(scene))
+    scene.become(ALICE)
+    body = {**BODIES[route.path]} if route.path in BODIES and route.body is not None else None
+    if route.name == "schedules.put":
+        body = {**body, "id": "new", "tenant": "acme"}
+    if "dlq" in route.path:
+        body = {"all": True}
+    reasoned = "reason" in route.query.__struct_fields__
+    response = await scene.call(
+        route.method, target + ("?reason=because" if reasoned else ""), send=body
+    )
+    assert response.status < 300, response.body
+    found = await entries(scene)
+    assert len(found) == before + 1
+    entry = found[0]
+    assert (entry["by"], entry["action"]) == ("alice", route.name)
+    assert entry["reason"] == ("because" if reasoned else "")
+    assert entry["tenant"] == (None if "queues" in route.path else "acme")
+    assert entry["object"]
+    assert entry["answer"]
+    assert entry["object"] in target + str(body).replace("'", '"') + "{}"
+
+
+async def test_what_is_refused_is_not_noted(scene):
+    job_id = await scene.submit()
+    await scene.succeed(await scene.claim())
+    assert (await scene.call("DELETE", f"/v1/jobs/{job_id}")).status == 409
+    assert (await scene.call("DELETE", "/v1/schedules/none")).status == 404
+    assert (await scene.call("PUT", "/v1/queues/q", send={})).status == 422
+    assert await entries(scene) == []
+
+
+async def test_what_is_only_looked_at_is_not_noted(scene):
+    await scene.submit()
+    await scene.fail(await scene.claim())
+    body = {"all": True, "dry_run": True}
+    assert (await scene.call("POST", "/v1/dlq:replay", send=body)).status == 200
+    await scene.call("GET", "/v1/jobs")
+    assert await entries(scene) == []
+
+
+async def test_a_schedule_made_with_a_job_is_noted(scene):
+    body = {**BODIES["/v1/jobs"], "schedule": {"every": 60, "id": "often"}}
+    assert (await scene.call("POST", "/v1/jobs", send=body)).status == 201
+    (entry,) = await entries(scene)
+    assert (entry["action"], entry["object"], entry["answer"]) == (
+        "jobs.submit",
+        "often",
+        "created",
+    )
+
+
+async def test_dead_letters_of_several_tenants_are_noted_for_each(scene):
+    for tenant in ("a", "b", "b"):
+        await scene.submit(tenant=tenant)
+        await scene.fail(await scene.claim())
+    await scene.call("POST", "/v1/dlq:purge?reason=old", send={"type": ["charge"]})
+    found = {entry["tenant"]: entry for entry in await entries(scene)}
+    assert {tenant: entry["answer"] for tenant, entry in found.items()} == {
+        "a": "1 done",
+        "b": "2 done",
+    }
+    assert found["a"]["object"] == '{"type":["charge"]}'
+
+
+async def test_a_change_that_cannot_be_noted_is_told_and_noted_when_it_is_asked_again(
+    scene, monkeypatch
+):
+    job_id = await scene.submit()
+    access = (await scene.service.client.engine()).access
+    note = access.note_audit
+
+    async def fails(_):
+        raise StoreUnreachable("away", hint="come again")
+
+    monkeypatch.setattr(access, "note_audit", fails)
+    assert (await scene.call("DELETE", f"/v1/jobs/{job_id}")).status == 503
+    assert await entries(scene) == []
+    monkeypatch.setattr(access, "note_audit", note)
+    assert (await scene.call("DELETE", f"/v1/jobs/{job_id}")).status == 200
+    (entry,) = await entries(scene)
+    assert (entry["object"], entry["answer"]) == (job_id, "already")
+
+
+async def test_the_log_is_read_page_by_page_by_those_who_may(scene):
+    for number in range(5):
+        await scene.call("PUT", f"/v1/queues/q{number}", send={"held": True})
+    first = (await scene.call("GET", "/v1/audit?limit=2")).json
+    second = (await scene.call("GET", f"/v1/audit?limit=5&cursor={first['next']}")).json
+    found = [entry["object"] for entry in first["entries"] + second["entries"]]
+    assert found == ["q4", "q3", "q2", "q1", "q0"]
+    assert second["next"] is None
+    foreign = await scene.call("GET", f"/v1/audit?tenant=x&cursor={first['next']}")
+    assert foreign.code == "invalid-cursor"
+    assert (await scene.call("GET", "/v1/audit?tenant=%00")).code == "invalid-query"
+
+
+async def test_a_tenant_sees_what_was_done_to_its_own_by_anybody(scene):
+    await scene.call("PUT", "/v1/tenants/acme", send={"held": True})
+    await scene.call("PUT", "/v1/tenants/other", send={"held": True})
+    await scene.call("PUT", "/v1/queues/q", send={"held": True})
+    scene.become(Principal(name="a", tenant="acme"))
+    assert [entry["object"] for entry in await entries(scene)] == ["acme"]
+    assert await entries(scene, "?tenant=other") == []

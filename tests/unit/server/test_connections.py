@@ -1,0 +1,94 @@
+"""Connections of `lamplighter serve`: what is read of them, and when they are closed."""
+
+import re
+import socket
+
+import pytest
+
+from lamplighter.server.connections import AHEAD, HEAD
+from tests.unit.server.test_serve import DEADLINE, ask, rest, serving
+
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LAST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+POST = (
+    b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Transfer-Encoding: chunked\r\n"
+)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("connections")) as (_, address):
+        yield address
+
+
+def sent(address, *texts: bytes) -> bytes:
+    """Send texts on one connection, and read until it is closed."""
+    with socket.create_connection((address.hostname, address.port), DEADLINE) as connection:
+        try:
+            for text in texts:
+                connection.sendall(text)
+        except OSError:  # closed before all was sent
+            pass
+        return rest(connection)
+
+
+def statuses(said: bytes) -> list[int]:
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+)", said)]
+
+
+def test_requests_that_were_sent_ahead_are_answered_in_order(address):
+    unknown = LAST.replace(b"/healthz", b"/nothing")
+    assert statuses(sent(address, GET + GET + unknown)) == [200, 200, 404]
+
+
+def test_one_connection_serves_many_requests(address):
+    with socket.create_connection((address.hostname, address.port), DEADLINE) as connection:
+        for _ in range(20):
+            connection.sendall(GET)
+            said = b""
+            while not said.endswith(b"}"):
+                said += connection.recv(4096)
+            assert statuses(said) == [200]
+
+
+def test_whoever_sends_far_too_many_requests_ahead_is_cut_off(address):
+    said = statuses(sent(address, GET * 5_000 + LAST))
+    assert len(said) <= AHEAD + 2
+    assert ask(address, "GET", "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"GET /" + b"x" * HEAD,
+        b"GET / HTTP/1.1\r\nHost: " + b"x" * HEAD,
+        b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * (HEAD // 6),
+    ],
+    ids=["address", "header", "headers"],
+)
+def test_a_head_without_an_end_is_not_gathered(address, begin):
+    said = sent(address, begin, b"x" * HEAD)
+    assert statuses(said) in ([431], [])
+    assert not said or b'"code":"headers-too-large"' in said
+    assert ask(address, "GET", "/healthz")[0] == 200
+
+
+def test_trailers_are_not_gathered(address):
+    body = b"\r\n2\r\n{}\r\n0\r\n"
+    said = sent(address, POST + body + b"a: " + b"x" * HEAD, *[b"x" * HEAD] * 8)
+    assert 200 not in statuses(said)
+    assert ask(address, "GET", "/healthz")[0] == 200
+
+
+def test_a_trailer_is_no_header(address):
+    body = b'{"type": "nobody"}'
+    chunks = b"Connection: close\r\n\r\n%x\r\n%b\r\n0\r\nHost: elsewhere\r\n\r\n"
+    said = sent(address, POST + chunks % (len(body), body))
+    assert statuses(said) == [422]
+    assert b"unknown-type" in said
+
+
+@pytest.mark.parametrize("text", [b"\0\0\0\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"HELLO\r\n\r\n"])
+def test_what_is_no_request_is_refused(address, text):
+    assert statuses(sent(address, text)) == [400]
