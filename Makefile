@@ -19,19 +19,21 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test postgres pooled redis check format lint types layers generated supply sbom fix coverage \
-	conformance calendar year faults bench bench-peers lock clean
+.PHONY: help run test postgres pooled redis console console-check console-test screenshots check format lint types layers generated supply sbom fix coverage \
+	conformance calendar year faults hostile bench bench-peers bench-http lock clean
 
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.core ## Run the example shop and its worker, until Ctrl-C
+run: $(VENV)/.server ## Run the example shop, its worker and the console, until Ctrl-C
 	$(BIN)/lamplighter dev examples.shop:app --speed 2880
 
 # Tests that start a database server; `make postgres` runs them.
 WITH_SERVER := tests/unit/postgres tests/unit/servers tests/unit/proxies tests/system/test_faults_postgres.py
 WITH_REDIS := tests/unit/redis tests/system/test_faults_redis.py
-TESTS := tests $(addprefix --ignore=,$(WITH_SERVER) $(WITH_REDIS))
+# Tests that start a browser; `make console-test` runs them.
+WITH_BROWSER := tests/console
+TESTS := tests $(addprefix --ignore=,$(WITH_SERVER) $(WITH_REDIS) $(WITH_BROWSER))
 
 test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)
 	$(BIN)/python -m pytest $(TESTS) -q -n $(JOBS) --dist worksteal $(ARGS)
@@ -44,6 +46,31 @@ pooled: $(VENV)/.dev ## Run the contract through a proxy that gives each transac
 
 redis: $(VENV)/.dev ## Run the contract and the tests of the Redis engine, on a server of its own
 	LAMPLIGHTER_ENGINES=redis,redis-sharded $(BIN)/python -m pytest tests/conformance $(WITH_REDIS) -q -n $(JOBS) --dist worksteal $(ARGS)
+
+CONSOLE := src/lamplighter/server/console
+
+console: $(VENV)/.dev console/node_modules/.made ## Build the web console into the package (needs Node 20.19 or newer)
+	$(BIN)/python tools/console_types.py
+	cd console && npm run --silent build
+
+console-check: $(VENV)/.dev console/node_modules/.made ## Check that the committed console is what its sources build
+	$(BIN)/python tools/console_types.py --check
+	@! grep -n '"resolved"' console/package-lock.json || { \
+		echo "error: console/package-lock.json names where packages come from." >&2; \
+		echo "hint: make it anew with the settings of console/.npmrc." >&2; exit 1; }
+	@rm -rf build/console
+	cd console && CONSOLE_OUT=$(CURDIR)/build/console npm run --silent build
+	@diff -rq build/console $(CONSOLE) || { \
+		echo "error: $(CONSOLE) is not what console/ builds." >&2; \
+		echo "hint: run \`make console\` and commit what it writes." >&2; exit 1; }
+
+console-test: $(VENV)/.dev ## Look at the console with Chromium, as its users do (ARGS)
+	@tools/chromium.sh
+	$(BIN)/python -m pytest $(WITH_BROWSER) -q $(ARGS)
+
+screenshots: $(VENV)/.dev ## Draw the pictures of the console for the docs
+	@tools/chromium.sh
+	$(BIN)/python -m tests.console.screenshots
 
 check: format lint types layers generated supply ## Run every check that needs no test: the six below
 
@@ -97,6 +124,10 @@ year: $(VENV)/.dev ## Let a year pass for 50,000 tenants in 40 zones, and count 
 faults: $(VENV)/.dev ## Kill workers under load and audit the store (ENGINE, MINUTES, SEED)
 	$(BIN)/python -m tests.faults --engine $(ENGINE) --minutes $(MINUTES) --seed $(SEED)
 
+hostile: $(VENV)/.dev build/hostile/.made ## Ask all of the HTTP service, and flood it, as hostile clients would (SEED)
+	$(BIN)/python -m tests.hostile --seed $(SEED)
+	LAMPLIGHTER_FLOOD=1 $(BIN)/python -m pytest tests/system/test_http_floods.py -q -p no:randomly $(ARGS)
+
 bench: $(VENV)/.dev ## Measure (ENGINE; QUICK=1 for a short run; JSON=file to keep the numbers)
 	$(BIN)/python -m benchmarks --engine $(ENGINE) $(if $(QUICK),--quick) $(if $(JSON),--json $(JSON))
 
@@ -106,11 +137,15 @@ bench-peers: $(VENV)/.dev $(PEERS:%=build/%/.made) ## Measure other job queues b
 	$(BIN)/python -m benchmarks.peers $(if $(STORE),--store $(STORE)) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(PAIRS),--pairs $(PAIRS)) $(if $(BATCH),--batch $(BATCH)) $(if $(WRITE),--write)
 
-build/peers/.made build/peers-arq/.made build/peers-taskiq/.made: build/%/.made: requirements/%.txt
-	@echo "installing the peers into build/$*"
+build/hostile/.made build/peers/.made build/peers-arq/.made build/peers-taskiq/.made: build/%/.made: requirements/%.txt
+	@echo "installing $< into build/$*"
 	@$(PYTHON) -m venv --clear build/$*
 	@build/$*/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
 	@touch $@
+
+bench-http: $(VENV)/.dev build/peers/.made build/peers-arq/.made ## Measure the HTTP service beside FastAPI with Celery and arq (ROUNDS, SECONDS, PROCESSES)
+	$(BIN)/python -m benchmarks.http $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SECONDS),--seconds $(SECONDS)) \
+		$(if $(PROCESSES),--processes $(PROCESSES))
 
 # Without Node there is no BullMQ; the run says so.
 build/bullmq/.made: benchmarks/peers/bullmq/package.json benchmarks/peers/bullmq/package-lock.json
@@ -120,19 +155,26 @@ build/bullmq/.made: benchmarks/peers/bullmq/package.json benchmarks/peers/bullmq
 		cd build/bullmq && npm install --silent --no-audit --no-fund --ignore-scripts && touch .made; \
 	else echo "no npm here: BullMQ is left out"; fi
 
+console/node_modules/.made: console/package.json console/package-lock.json console/.npmrc
+	@command -v npm >/dev/null || { \
+		echo "error: there is no \`npm\`, and the console is built with it." >&2; \
+		echo "hint: install Node 20.19 or newer; nothing else needs it." >&2; exit 1; }
+	cd console && npm ci --silent
+	@touch $@
+
 lock: ## Pin the requirements again (needs uv; UPGRADE=1 takes the newest versions)
 	@command -v $(UV) >/dev/null || { echo "error: \`$(UV)\` not found. hint: install uv, or say UV=path/to/uv" >&2; exit 1; }
-	@for name in core build dev peers peers-arq peers-taskiq; do \
+	@for name in core build server dev hostile peers peers-arq peers-taskiq; do \
 		UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --universal --python-version 3.11 \
 			--generate-hashes --no-emit-index-url $(if $(UPGRADE),--upgrade) \
 			requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \
 	done
 
 clean: ## Delete everything that make has made
-	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist console/node_modules htmlcov .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples tools typing_tests -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# The files .venv/.made, .core and .dev stand for what has been installed.
+# The files .venv/.made, .core, .server and .dev stand for what has been installed.
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -148,6 +190,11 @@ $(VENV)/.core: $(VENV)/.made requirements/build.txt requirements/core.txt pyproj
 	@echo "installing Lamplighter into $(VENV)"
 	@$(PIP) --require-hashes -r requirements/build.txt -r requirements/core.txt
 	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.server: $(VENV)/.core requirements/server.txt
+	@echo "installing what the console needs into $(VENV)"
+	@$(PIP) --require-hashes -r requirements/server.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core requirements/dev.txt

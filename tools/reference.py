@@ -1,4 +1,4 @@
-"""Writes the reference pages that can be read off the code: settings, events and engines.
+"""Writes the reference pages that can be read off the code: settings, events, metrics, engines.
 
 `python tools/reference.py` writes them, `--check` fails when they differ from the code.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lamplighter.config import PREFIX, Settings
 from lamplighter.observability.events import EVENTS
+from lamplighter.observability.metrics import METRICS, Metric
 from lamplighter.port.capabilities import Capabilities
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,6 +84,37 @@ def events_page() -> str:
     )
 
 
+def metrics_page() -> str:
+    """Table of all metrics."""
+    return "\n".join(
+        [
+            "# Metrics",
+            "",
+            (
+                "Told at `/metrics` of `lamplighter serve`, and of `lamplighter worker` with "
+                "`--metrics-port`, in the text format of Prometheus. Times are in seconds. At most "
+                "`metrics_names` (see [settings](settings.md)) queues, and as many job types, are "
+                "told apart; the rest is called `other`. Tenants are in no metric. The guide is "
+                "[observability](../guides/observability.md)."
+            ),
+            "",
+            "| metric | kind | labels | told by | meaning |",
+            "|---|---|---|---|---|",
+            *map(metric_row, METRICS),
+            "",
+        ],
+    )
+
+
+def metric_row(metric: Metric) -> str:
+    """Line of one metric."""
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    kind = metric.kind.value
+    if metric.bounds:
+        kind += f" up to {metric.bounds[0]:g} … {metric.bounds[-1]:g}"
+    return f"| `{metric.name}` | {kind} | {labels} | {metric.source.value} | {metric.help} |"
+
+
 def engines_page() -> str:
     """Table of the engines' capabilities, one column per engine."""
     from lamplighter.engines.postgres.engine import CAPABILITIES as POSTGRES  # noqa: PLC0415
@@ -124,6 +156,7 @@ def in_words(value: object) -> str:
 PAGES = {
     "settings.md": settings_page,
     "events.md": events_page,
+    "metrics.md": metrics_page,
     "engines.md": engines_page,
 }
 

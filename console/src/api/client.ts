@@ -1,0 +1,122 @@
+// Requests to the service. Whatever it refuses is a `Refused`, with its cause and its remedy.
+
+import { token } from "./token";
+
+/** The service stands where its console does, wherever both are mounted. */
+const BASE = new URL(".", document.baseURI);
+
+export type Query = Record<string, string | number | readonly string[] | null | undefined>;
+
+export interface Asked {
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  query?: Query;
+  body?: unknown;
+  signal?: AbortSignal;
+}
+
+/** What the service says when it does not do what was asked. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    readonly detail: string,
+    readonly hint: string,
+  ) {
+    super(detail);
+  }
+
+  /** Whether the service does not have what was asked for, as opposed to forbidding it. */
+  get isMissing(): boolean {
+    return this.status === 404 || this.status === 405;
+  }
+}
+
+type Listener = () => void;
+const onUnauthorized = new Set<Listener>();
+
+/** Calls back when the service wants a token, or another one. */
+export function whenUnauthorized(listener: Listener): () => void {
+  onUnauthorized.add(listener);
+  return () => onUnauthorized.delete(listener);
+}
+
+/** Gives the address of a path of the service, such as `v1/jobs`. */
+export function address(path: string, query: Query = {}): string {
+  const url = new URL(path, BASE);
+  for (const [name, value] of Object.entries(query)) {
+    for (const each of Array.isArray(value) ? value : [value]) {
+      if (each !== null && each !== undefined && each !== "")
+        url.searchParams.append(name, String(each));
+    }
+  }
+  return url.href;
+}
+
+/** Gives a path with names in it, whatever they are called: `place("v1/jobs", id, "logs")`. */
+export function place(...parts: string[]): string {
+  const [first = "", ...rest] = parts;
+  return [first, ...rest.map(encodeURIComponent)].join("/");
+}
+
+/** Gives the headers that say who asks. */
+export function headers(): Record<string, string> {
+  const known = token();
+  return known === null ? {} : { Authorization: `Bearer ${known}` };
+}
+
+/** Asks the service and gives its answer. */
+export async function ask<T>(path: string, asked: Asked = {}): Promise<T> {
+  const response = await send(path, asked);
+  if (!response.ok) throw await refusal(response);
+  return (await response.json()) as T;
+}
+
+async function send(
+  path: string,
+  { method = "GET", query, body, signal }: Asked,
+): Promise<Response> {
+  const sent: RequestInit = { method, headers: headers(), cache: "no-store", redirect: "error" };
+  if (signal) sent.signal = signal;
+  if (body !== undefined) {
+    sent.headers = { ...headers(), "Content-Type": "application/json" };
+    sent.body = JSON.stringify(body);
+  }
+  try {
+    return await fetch(address(path, query), sent);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Refused(
+      0,
+      "unreachable",
+      "the service does not answer",
+      "see whether `lamplighter serve` runs and can be reached from here",
+    );
+  }
+}
+
+/** Reads why the service refused; a 401 also asks for a token. */
+export async function refusal(response: Response): Promise<Refused> {
+  let told: Record<string, unknown> = {};
+  try {
+    told = (await response.json()) as Record<string, unknown>;
+  } catch {
+    // a proxy's page, not an answer of the service
+  }
+  const text = (name: string, otherwise: string) => {
+    const found = told[name];
+    return typeof found === "string" ? found : otherwise;
+  };
+  if (response.status === 401) for (const listener of onUnauthorized) listener();
+  return new Refused(
+    response.status,
+    text("code", "unknown"),
+    text("detail", `the answer was ${response.status} ${response.statusText}`),
+    text("hint", ""),
+  );
+}
+
+/** Gives what went wrong as a `Refused`, whatever was thrown. */
+export function problemOf(error: unknown): Refused {
+  if (error instanceof Refused) return error;
+  return new Refused(0, "unexpected", String(error), "reload the page; if it stays, report it");
+}

@@ -1,0 +1,28 @@
+// Who uses the console, and what they may do.
+
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import { ask } from "./client";
+import type { Me, Scope } from "./schema";
+
+export type { Me, Scope };
+
+/** Asks the service who we are. */
+export function whoAmI(): Promise<Me> {
+  return ask<Me>("v1/me");
+}
+
+const NOBODY: Me = { name: "", scopes: [], tenant: null };
+
+export const Session = createContext<Me>(NOBODY);
+
+/** Gives whoever uses the console. */
+export function useMe(): Me {
+  return useContext(Session);
+}
+
+/** Tells what whoever uses the console may do: `const may = useMay(); may("operator")`. */
+export function useMay(): (scope: Scope) => boolean {
+  const me = useMe();
+  return (scope) => me.scopes.includes(scope);
+}

@@ -1,0 +1,135 @@
+// Changes as the service tells them: one stream of events for all topics that the page looks at.
+//
+// The browser's own EventSource cannot send a token, so the stream is read with fetch. It ends while
+// the tab is hidden, comes back by itself, and where there is none the page asks every few seconds.
+
+import { address, headers, refusal } from "./client";
+
+export type Link = "connecting" | "live" | "polling" | "hidden";
+
+const FIRST_PAUSE = 1_000;
+const LONGEST_PAUSE = 30_000;
+const LONGEST_SILENCE = 60_000;
+const NO_STREAM_PAUSE = 300_000;
+
+type Hear = (data: unknown) => void;
+
+const topics = new Map<string, Set<Hear>>();
+const watchers = new Set<(link: Link) => void>();
+let state: Link = "connecting";
+let running: AbortController | undefined;
+let lastId = "";
+let pause = FIRST_PAUSE;
+let again: number | undefined;
+
+/** Says how changes come at present. */
+export function link(): Link {
+  return state;
+}
+
+/** Calls back when that changes. */
+export function watchLink(watcher: (link: Link) => void): () => void {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+}
+
+/** Calls back with what a topic says, whenever it changes. */
+export function hear(topic: string, listener: Hear): () => void {
+  const found = topics.get(topic) ?? new Set();
+  topics.set(topic, found.add(listener));
+  if (found.size === 1) restart();
+  return () => {
+    found.delete(listener);
+    if (found.size || topics.get(topic) !== found) return;
+    topics.delete(topic);
+    restart();
+  };
+}
+
+/** Begins anew, with the topics and the token of now. */
+export function restart(after = 30): void {
+  running?.abort();
+  running = undefined;
+  window.clearTimeout(again);
+  if (document.hidden) say("hidden");
+  else if (topics.size) again = window.setTimeout(() => void run(), after);
+  else say("polling");
+}
+
+function say(next: Link): void {
+  if (next === state) return;
+  state = next;
+  for (const watcher of watchers) watcher(next);
+}
+
+async function run(): Promise<void> {
+  const mine = new AbortController();
+  running = mine;
+  try {
+    const sent: Record<string, string> = { ...headers(), Accept: "text/event-stream" };
+    if (lastId) sent["Last-Event-ID"] = lastId;
+    const response = await fetch(address("v1/events", { topic: [...topics.keys()] }), {
+      headers: sent,
+      cache: "no-store",
+      signal: mine.signal,
+    });
+    const kind = response.headers.get("Content-Type") ?? "";
+    if (!response.ok || !response.body || !kind.startsWith("text/event-stream")) {
+      if (response.status === 401) await refusal(response);
+      mine.abort(); // lets go of the rest of the answer
+      later(mine, response.status >= 500 ? pause : NO_STREAM_PAUSE);
+      return;
+    }
+    say("live");
+    pause = FIRST_PAUSE;
+    await read(response.body, mine);
+  } catch {
+    // the network, or ourselves
+  }
+  later(mine, pause);
+}
+
+function later(mine: AbortController, after: number): void {
+  if (running !== mine) return; // somebody has begun anew
+  say(document.hidden ? "hidden" : "polling");
+  pause = Math.min(pause * 2, LONGEST_PAUSE);
+  restart(after * (0.75 + Math.random() / 2));
+}
+
+async function read(body: ReadableStream<Uint8Array>, mine: AbortController): Promise<void> {
+  const reader = body
+    .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
+    .getReader();
+  let rest = "";
+  for (;;) {
+    const silence = window.setTimeout(() => mine.abort(), LONGEST_SILENCE);
+    const { done, value } = await reader.read().finally(() => window.clearTimeout(silence));
+    if (done) return;
+    const blocks = (rest + value.replaceAll("\r", "")).split("\n\n");
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) tell(block);
+  }
+}
+
+function tell(block: string): void {
+  let topic = "message";
+  const data: string[] = [];
+  for (const line of block.split("\n")) {
+    const at = line.indexOf(":");
+    const name = at < 0 ? line : line.slice(0, at);
+    const value = at < 0 ? "" : line.slice(at + 1).replace(/^ /, "");
+    if (name === "event") topic = value;
+    else if (name === "data") data.push(value);
+    else if (name === "id") lastId = value;
+  }
+  const heard = topics.get(topic);
+  if (!heard || !data.length) return;
+  try {
+    const said: unknown = JSON.parse(data.join("\n"));
+    for (const listener of heard) listener(said);
+  } catch {
+    // not for us
+  }
+}
+
+document.addEventListener("visibilitychange", () => restart());

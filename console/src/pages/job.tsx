@@ -1,0 +1,254 @@
+import { useEffect } from "preact/hooks";
+import { place } from "../api/client";
+import { type Data, useData } from "../api/data";
+import { change, fits, LABELS, MEANINGS, type Verb } from "../api/jobs";
+import { useLog } from "../api/logs";
+import type { Attempts, Explanation, Job, JobInput } from "../api/schema";
+import { useMay } from "../api/session";
+import { announce } from "../lib/news";
+import { href } from "../lib/route";
+import { duration } from "../lib/time";
+import { Act } from "../parts/act";
+import { AttemptList, Timeline } from "../parts/attempts";
+import { Json } from "../parts/json";
+import { LogView } from "../parts/log";
+import { By } from "../parts/note";
+import { Facts, Page, Panel } from "../parts/panel";
+import { Loaded, Problem } from "../parts/problem";
+import { Status } from "../parts/status";
+import { Block, Name, Text } from "../parts/text";
+import { Ago, Took } from "../parts/time";
+import type { PageProps } from ".";
+
+const ENDED = ["succeeded", "dead", "cancelled", "expired"];
+
+/** One job: what it is, what happened to it, and what can be done about it. */
+export function JobPage({ route }: PageProps) {
+  const id = route.parts[1] ?? "";
+  const path = place("v1/jobs", id);
+  const job = useData<Job>(path, { topic: `job:${id}` });
+  const isOver = job.data !== undefined && ENDED.includes(job.data.status);
+  const isRunning = job.data?.status === "running" || job.data?.status === "cancelling";
+  const may = useMay();
+  const input = useData<JobInput>(`${path}/input`, { every: isRunning ? 2_000 : 0 });
+  const attempts = useData<Attempts>(may("operator") ? `${path}/attempts` : null, {
+    every: isRunning ? 5_000 : 0,
+  });
+  const why = useData<Explanation>(may("operator") && !isOver && !isRunning ? `${path}/why` : null);
+  const log = useLog(id, !isOver);
+  useAgain(job.data, [input, attempts, why]);
+  return (
+    <Page
+      title={job.data?.type ?? "Job"}
+      actions={job.data && <Actions job={job.data} after={job.refresh} />}
+    >
+      <p class="crumbs">
+        <a href="#/jobs">Jobs</a> / <Name value={id} />
+      </p>
+      <Loaded from={job}>
+        {(job) => (
+          <>
+            <Summary job={job} input={input.data} />
+            {why.data && !isOver && <Why why={why.data} />}
+            <Panel title="Attempts">
+              {!may("operator") && (
+                <p class="dim">Attempts are shown to those with the scope operator.</p>
+              )}
+              <Timeline job={job} attempts={attempts.data?.attempts ?? []} />
+              {attempts.data && <AttemptList attempts={attempts.data.attempts} />}
+              {attempts.problem && <Problem problem={attempts.problem} />}
+            </Panel>
+            <Failure job={job} />
+            <div class="columns">
+              <Panel title="Arguments">
+                <Loaded from={input}>{(given) => <Json value={given.arguments} />}</Loaded>
+              </Panel>
+              <Panel title="Result">
+                <Result job={job} />
+              </Panel>
+            </div>
+            <Panel title="Log">
+              <LogView log={log} growing={!isOver} />
+            </Panel>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+/** Asks again for what depends on a job, when the job has changed. */
+function useAgain(job: Job | undefined, others: readonly Data<unknown>[]): void {
+  const seen = job && [job.status, job.next_run, job.started_at, job.finished_at].join(" ");
+  useEffect(() => {
+    if (seen) for (const other of others) void other.refresh();
+  }, [seen]);
+}
+
+function Actions({ job, after }: { job: Job; after: () => Promise<void> }) {
+  const act = async (verb: Verb, reason: string) => {
+    const changed = await change(job.id, verb, reason);
+    announce(`${LABELS[verb]}: the job is ${changed.status}`);
+    await after();
+  };
+  const keys: readonly (readonly [Verb, string])[] = [
+    ["replay", "r"],
+    ["retry", "n"],
+    ["unhold", "h"],
+    ["hold", "h"],
+    ["cancel", "c"],
+  ];
+  return (
+    <>
+      {keys
+        .filter(([verb]) => fits(verb, job.status) && !(verb === "retry" && job.status === "dead"))
+        .map(([verb, hotkey]) => (
+          <Act
+            key={verb}
+            label={LABELS[verb]}
+            title={`${LABELS[verb]}: ${job.id}`}
+            verb={verb === "cancel" ? "Cancel the job" : LABELS[verb]}
+            hotkey={hotkey}
+            scope="jobs:write"
+            danger={verb === "cancel"}
+            primary={verb === "replay" && job.status === "dead"}
+            act={(reason) => act(verb, reason)}
+          >
+            <p>{MEANINGS[verb]}</p>
+          </Act>
+        ))}
+    </>
+  );
+}
+
+function Summary({ job, input }: { job: Job; input: JobInput | undefined }) {
+  const link = (name: "type" | "queue" | "tenant") => (
+    <a href={href(["jobs"], { [name]: job[name] })}>
+      <Name value={job[name]} />
+    </a>
+  );
+  const took = job.started_at && (job.finished_at || job.status === "running");
+  return (
+    <section class="panel" aria-label="summary">
+      <Facts
+        facts={[
+          ["Status", <Status status={job.status} />],
+          ["Type", link("type")],
+          ["Queue", link("queue")],
+          ["Tenant", link("tenant")],
+          ["Priority", input?.priority],
+          ["Created", <Ago at={job.created_at} />],
+          ["Due", job.next_run && <Ago at={job.next_run} />],
+          ["Started", job.started_at && <Ago at={job.started_at} />],
+          ["Finished", job.finished_at && <Ago at={job.finished_at} />],
+          ["Took", took && <Took from={job.started_at ?? ""} to={job.finished_at} />],
+          ["Timeout", input?.timeout && duration(input.timeout)],
+          ["Retry", input?.retry && <Retry policy={input.retry} />],
+          ["Delivery", input?.delivery === "at_most_once" ? "at most once" : null],
+          ["Schedule", input?.schedule && <ScheduleLink id={input.schedule} />],
+          ["Tags", input?.tags.length ? <Tags tags={input.tags} /> : null],
+          ["Reason", job.reason && <Text value={job.reason} />],
+          ["Held", input?.hold && <By note={input.hold} />],
+          ["Cancelled", input?.cancel && <By note={input.cancel} />],
+        ]}
+      />
+      {input?.progress && <Progress progress={input.progress} />}
+      {input && Object.keys(input.metadata).length > 0 && (
+        <details>
+          <summary>metadata</summary>
+          <Json value={input.metadata} />
+        </details>
+      )}
+    </section>
+  );
+}
+
+function Retry({ policy }: { policy: NonNullable<JobInput["retry"]> }) {
+  const times = policy.max_attempts === 1 ? "never" : `up to ${policy.max_attempts} attempts`;
+  const pause =
+    policy.fixed != null
+      ? `, every ${duration(policy.fixed)}`
+      : policy.delays?.length
+        ? `, after ${policy.delays.map(duration).join(", ")}`
+        : "";
+  return <span>{times + pause}</span>;
+}
+
+function ScheduleLink({ id }: { id: string }) {
+  return (
+    <a href={href(["schedules", id])}>
+      <Name value={id} />
+    </a>
+  );
+}
+
+function Tags({ tags }: { tags: readonly string[] }) {
+  return (
+    <>
+      {tags.map((tag) => (
+        <a key={tag} class="tag" href={href(["jobs"], { tag })}>
+          <Text value={tag} />
+        </a>
+      ))}
+    </>
+  );
+}
+
+function Progress({ progress }: { progress: NonNullable<JobInput["progress"]> }) {
+  const { done, total, note } = progress;
+  return (
+    <div class="progress">
+      {total ? (
+        <progress max={total} value={Math.min(done, total)} aria-label="progress of the job" />
+      ) : null}
+      <p class="dim">
+        {total ? `${done} of ${total}` : `${done} done`}
+        {note && (
+          <>
+            {" · "}
+            <Text value={note} />
+          </>
+        )}
+      </p>
+    </div>
+  );
+}
+
+function Why({ why }: { why: Explanation }) {
+  if (!why.reasons.length) return null;
+  return (
+    <Panel title="Why it is not running">
+      <ol class="why">
+        {why.reasons.map((reason, at) => (
+          <li key={at}>
+            <Text value={reason.text} />
+            {reason.note && (
+              <span class="dim">
+                {" "}
+                · <By note={reason.note} />
+              </span>
+            )}
+          </li>
+        ))}
+      </ol>
+    </Panel>
+  );
+}
+
+function Failure({ job }: { job: Job }) {
+  if (!job.error) return null;
+  return (
+    <Panel title="Error">
+      <p class="bad">
+        <Name value={job.error.type} most={200} />
+      </p>
+      <Block value={job.error.message} />
+    </Panel>
+  );
+}
+
+function Result({ job }: { job: Job }) {
+  if (job.result_note) return <Text value={job.result_note} />;
+  if (job.status !== "succeeded") return <p class="dim">None yet.</p>;
+  return <Json value={job.result} />;
+}

@@ -1,0 +1,121 @@
+import type { ComponentChildren, Ref } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useLink } from "../api/data";
+import { useMay, useMe } from "../api/session";
+import { token } from "../api/token";
+import type { Route } from "../lib/route";
+import { nextTheme, theme } from "../lib/theme";
+import { PAGES, pageOf } from "../pages";
+import { Lamp } from "./lamp";
+import { Text } from "./text";
+import { Toasts } from "./toasts";
+import { Tray } from "./tray";
+
+interface Props {
+  route: Route;
+  help: () => void;
+  leave: () => void;
+  main: Ref<HTMLElement>;
+  children: ComponentChildren;
+}
+
+/** What stands around every page: the ways to the others, who we are, and how fresh things are. */
+export function Frame({ route, help, leave, main, children }: Props) {
+  const may = useMay();
+  const here = pageOf(route);
+  const menu = useRef<HTMLUListElement>(null);
+  useEffect(() => {
+    // On a narrow screen the menu is a line that may reach beyond the edge.
+    menu.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }, [here]);
+  return (
+    <div class="frame">
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the page
+      </a>
+      <header class="side">
+        <a class="brand" href="#/">
+          <Lamp />
+          <span>Lamplighter</span>
+        </a>
+        <nav aria-label="pages">
+          <ul ref={menu}>
+            {PAGES.filter((page) => may(page.scope)).map((page) => (
+              <li key={page.path}>
+                <a
+                  href={`#/${page.path}`}
+                  aria-current={page.path === here.path ? "page" : undefined}
+                  title={`g ${page.key}`}
+                >
+                  {page.name}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <Foot help={help} leave={leave} />
+      </header>
+      <main id="main" tabIndex={-1} ref={main}>
+        {children}
+      </main>
+      <Tray />
+      <Toasts />
+    </div>
+  );
+}
+
+/** The fragment belongs to the pages, so the link moves the focus by itself. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+const LINKS = { connecting: "connecting", live: "live", polling: "every 5 s", hidden: "paused" };
+
+function Foot({ help, leave }: { help: () => void; leave: () => void }) {
+  const me = useMe();
+  const link = useLink();
+  const [chosen, setChosen] = useState(theme);
+  return (
+    <div class="foot">
+      <span class={`link ${link}`} role="status" title="how changes come to this page">
+        <i aria-hidden="true" />
+        {LINKS[link]}
+      </span>
+      <span class="who" title={`scopes: ${me.scopes.join(", ") || "none"}`}>
+        <Text value={me.name} />
+        {me.tenant !== null && (
+          <>
+            {" · "}
+            <Text value={me.tenant} />
+          </>
+        )}
+      </span>
+      <span class="buttons">
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => setChosen(nextTheme())}
+          title="dark or light"
+        >
+          {chosen === "auto" ? "◐" : chosen === "dark" ? "☾" : "☼"}
+          <span class="unseen">theme: {chosen}</span>
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          onClick={help}
+          title="keyboard (?)"
+          aria-label="keyboard help"
+        >
+          ?
+        </button>
+        {token() !== null && (
+          <button type="button" class="quiet" onClick={leave}>
+            log out
+          </button>
+        )}
+      </span>
+    </div>
+  );
+}
