@@ -25,6 +25,7 @@ from benchmarks.parts import (
     floor,
     growth,
     idle,
+    instrumented,
     latency,
     leases,
     memory,
@@ -45,6 +46,7 @@ PARTS: Mapping[str, Callable[[Bench], Awaitable[dict[str, object]]]] = {
     "drain": drain.drain,
     "isolated": drain.isolated,
     "said": drain.said,
+    "instrumented": instrumented.instrumented,
     "latency": latency.latency,
     "delayed": delayed.delayed,
     "burst": burst.burst,
@@ -64,6 +66,7 @@ PARTS: Mapping[str, Callable[[Bench], Awaitable[dict[str, object]]]] = {
     "schedules_missed": schedules_missed.missed,
 }
 LINES: Mapping[str, Callable[[Mapping[str, Any]], list[report.Line]]] = {
+    "instrumented": instrumented.lines,
     "burst": burst.lines,
     "pinned": pinned.lines,
     "floor": floor.lines,

@@ -178,14 +178,19 @@ class Fleet:
 
 @contextlib.asynccontextmanager
 async def fleet(
-    store: Store, *, children: int = CHILDREN, extra: Sequence[str] = ()
+    store: Store,
+    *,
+    children: int = CHILDREN,
+    extra: Sequence[str] = (),
+    more: Mapping[str, str] = {},
 ) -> AsyncGenerator[Fleet]:
     """Give a worker that is started, warm and idle, its queue held.
 
-    ``extra`` names the job types it knows beside the two usual ones.
+    ``extra`` names the job types it knows beside the two usual ones; ``more`` goes into its
+    environment.
     """
     async with opened(store) as program:
-        environment = {"LAMPLIGHTER_CHILDREN": str(children), EXTRA: " ".join(extra)}
+        environment = {"LAMPLIGHTER_CHILDREN": str(children), EXTRA: " ".join(extra), **more}
         with (
             gauge_folder(store.folder) as folder,
             _started(store, folder, environment) as process,

@@ -15,6 +15,8 @@ from lamplighter.worker import descendants
 
 GAUGES = "BENCHMARK_GAUGES"
 """Names the folder of the gauges to the children of a worker."""
+METRICS_PORT = "BENCHMARK_METRICS_PORT"
+"""Names the port at which a worker serves its metrics, if it does."""
 
 EXTRA = "BENCHMARK_EXTRA"
 """Names the job types that a worker knows beside the two usual ones."""

@@ -47,6 +47,8 @@ class Scale:
     lease_seconds: float = 20.0
     shard_jobs: int = 20_000
     shard_rounds: int = 7
+    instrumented_jobs: int = 20_000
+    instrumented_pairs: int = 9
     schedules_few: int = 1_000
     schedules_many: int = 1_000_000
     schedules_ticks: int = 60
@@ -94,6 +96,8 @@ QUICK = Scale(
     lease_seconds=6.0,
     shard_jobs=5_000,
     shard_rounds=3,
+    instrumented_jobs=8_000,
+    instrumented_pairs=7,
     schedules_many=50_000,
     schedules_ticks=10,
     schedules_seconds=5.0,

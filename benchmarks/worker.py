@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
+from benchmarks.jobs import METRICS_PORT
 from lamplighter import config, coordinator
+from lamplighter.observability import endpoint
 from lamplighter.worker.supervisor import Supervisor, run_until_signalled
 
 
@@ -19,6 +22,9 @@ async def _main() -> None:
 
     # The driver never writes: the line becomes readable when it is closed.
     loop.add_reader(sys.stdin, driver_is_gone)
+    if port := os.environ.get(METRICS_PORT):
+        listener = endpoint.bound("127.0.0.1", int(port))
+        await endpoint.Endpoint(listener, supervisor.metrics).start()
     await run_until_signalled(supervisor)
 
 

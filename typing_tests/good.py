@@ -19,6 +19,7 @@ from lamplighter import (
     Status,
     provided,
 )
+from lamplighter.http import HttpApp, HttpCall, HttpHandle
 
 app = App("sqlite:///jobs.db")
 
@@ -161,3 +162,16 @@ def takes_any_job(job: Job[[str, int], str]) -> None:
 
 
 takes_any_job(charge)
+
+
+async def over_http(service: HttpApp) -> None:
+    named = await service.submit("charge", {"order_id": "o-1"}, delay=5)
+    assert_type(named, HttpHandle[object])
+    assert_type(await named.result(timeout=5), object)
+    at_hand = await service.submit(charge, {"order_id": "o-1"})
+    assert_type(await at_hand.result(), str)
+    assert_type(service.submit_sync(charge, {}).result_sync(), str)
+    call = await service.call(charge, {}, priority="high")
+    assert_type(call, HttpCall[str])
+    assert_type(await service.submit_many([call]), list[HttpHandle[str]])
+    assert_type(await named.status(), Status)

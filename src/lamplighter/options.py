@@ -22,6 +22,7 @@ from lamplighter.model.names import (
     check_name,
     shown,
 )
+from lamplighter.model.quick import quick
 from lamplighter.model.retry import LONGEST_DELAY, Retry
 from lamplighter.model.timetable import milliseconds
 
@@ -73,6 +74,7 @@ class TypeOptions(TypedDict, total=False):
     """Working folder; needs isolation="process"."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """Checked options of a submission, ready to be put on jobs."""
@@ -93,16 +95,22 @@ class Options:
         self, *, queue: str, level: Level, delivery: Delivery, secrets: tuple[str, ...] = ()
     ) -> Options:
         """Fill what the submission left open with what the job type says."""
-        return replace(
-            self,
+        return Options(
+            delay=self.delay,
+            run_at_ms=self.run_at_ms,
             queue=self.queue or queue,
             level=level if self.level is None else self.level,
-            delivery=delivery,
+            tenant=self.tenant,
+            key=self.key,
             extras=replace(self.extras, secrets=secrets) if secrets else self.extras,
+            delivery=delivery,
+            metadata_size=self.metadata_size,
+            given=self.given,
         )
 
 
 NO_OPTIONS = Options()
+_EXTRAS = frozenset({"retry", "timeout", "tags", "metadata"})
 
 
 def read(options: Mapping[str, object]) -> Options:
@@ -115,11 +123,12 @@ def read(options: Mapping[str, object]) -> Options:
             hint="give one of them",
             value=given["run_at"],
         )
-    retry = _retry(given.get("retry"))
-    tags = _tags(given.get("tags", ()))
-    metadata = _metadata(given.get("metadata", {}))
+    metadata = b""
     extras = NO_EXTRAS
-    if not given.keys().isdisjoint({"retry", "timeout", "tags", "metadata"}):
+    if not given.keys().isdisjoint(_EXTRAS):
+        retry = _retry(given.get("retry"))
+        tags = _tags(given.get("tags", ()))
+        metadata = _metadata(given.get("metadata", {}))
         extras = Extras(
             retry=retry,
             timeout=positive_seconds("timeout", given["timeout"]) if "timeout" in given else None,

@@ -3,15 +3,18 @@
 import asyncio
 import codecs
 import fcntl
+import http.client
 import json
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
 import sys
 import termios
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -84,14 +87,16 @@ class Terminal:
 async def dev(tmp_path):
     started: list[Terminal] = []
 
-    def start(*arguments: str, terminal: bool = False, keyboard: bool = False) -> Terminal:
+    def start(
+        *arguments: str, terminal: bool = False, keyboard: bool = False, **environment: str
+    ) -> Terminal:
         source, sink = pty.openpty() if terminal else os.pipe()
         if terminal:
             fcntl.ioctl(sink, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         process = subprocess.Popen(
             [COMMAND, "dev", *arguments],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", **environment},
             stdin=sink if keyboard else subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
@@ -328,3 +333,170 @@ async def test_a_signal_stops_it_though_nobody_reads_its_output(tmp_path):
         process.wait()
 
     assert process.returncode in {0, 1}
+
+
+# ── the console ──────────────────────────────────────────────────────────────────────────────
+
+CONSOLE = re.compile(r"(http://127\.0\.0\.1:\d+)/#token=([0-9a-f]{40})")
+
+
+class Console:
+    """Calls the console's API as the console does: with the token behind `#`."""
+
+    def __init__(self, text: str) -> None:
+        found = CONSOLE.search(text)
+        assert found is not None, text
+        self.address, self.token = urlsplit(found[1]), found[2]
+
+    async def ask(self, method: str, path: str, *, token: str | None = "") -> tuple[int, bytes]:
+        headers = {} if token is None else {"Authorization": f"Bearer {token or self.token}"}
+        return await asyncio.to_thread(self._ask, method, path, headers)
+
+    async def dev(self) -> dict:
+        status, body = await self.ask("GET", "/v1/dev")
+        assert status == 200, body
+        return json.loads(body)
+
+    async def until(self, condition) -> dict:
+        async with asyncio.timeout(PATIENCE):
+            while not condition(found := await self.dev()):
+                pass
+        return found
+
+    def _ask(self, method: str, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
+        asking = http.client.HTTPConnection(self.address.hostname, self.address.port, timeout=30)
+        try:
+            asking.request(method, path, headers=headers)
+            response = asking.getresponse()
+            return response.status, response.read()
+        finally:
+            asking.close()
+
+
+@pytest.mark.timeout(120)
+async def test_the_console_shows_the_program_and_kills_its_children(dev, tmp_path):
+    (tmp_path / "show.py").write_text(SHOW)
+    show = dev("show:app", "--processes", "2", "--speed", "2")
+    await show.shown("the console is at", "is ready")
+    console = Console(show.text)
+
+    assert (await console.ask("GET", "/", token=None))[0] == 200
+    assert (await console.ask("GET", "/v1/jobs", token=None))[0] == 401
+    assert (await console.ask("GET", "/v1/dev", token="0" * 40))[0] == 401
+    assert (await console.ask("POST", "/v1/dev/kill-worker", token=None))[0] == 401
+
+    found = await console.until(lambda dev: sum(c["running"] for c in dev["children"]) == 2)
+    assert (found["program"], found["speed"]) == ("show:app", 2.0)
+    assert (found["killed"], found["lost"], found["recovering"]) == (0, 0, False)
+
+    status, body = await console.ask("POST", "/v1/dev/kill-worker")
+    assert status == 200
+    victim = json.loads(body)["pid"]
+    assert victim in {child["pid"] for child in found["children"]}
+    await show.shown(f"killed pid {victim} with -9", "are in safe hands again after")
+    found = await console.until(lambda dev: dev["killed"] == 1 and not dev["recovering"])
+    assert found["lost"] == 0
+    assert found["recovered_seconds"] < PATIENCE
+    assert victim not in {child["pid"] for child in found["children"]}
+
+    show.process.send_signal(signal.SIGTERM)
+    show.process.send_signal(signal.SIGTERM)
+    assert await show.ended() == 0
+    assert "Traceback" not in show.text
+
+
+async def test_a_listener_does_not_keep_it_from_ending(dev, tmp_path):
+    (tmp_path / "quiet.py").write_text(QUIET)
+    quiet = dev("quiet:app", "--processes", "1")
+    await quiet.shown("the console is at", "is ready")
+    console = Console(quiet.text)
+    listening = http.client.HTTPConnection(console.address.hostname, console.address.port)
+    listening.request(
+        "GET", "/v1/events?topic=overview", headers={"Authorization": f"Bearer {console.token}"}
+    )
+    response = await asyncio.to_thread(listening.getresponse)
+    assert response.status == 200
+    quiet.process.send_signal(signal.SIGINT)
+    assert await quiet.ended() == 0
+    told = await asyncio.to_thread(response.read)
+    assert b"event: overview" in told
+    listening.close()
+
+
+async def test_a_port_that_was_asked_for_has_to_be_free(dev, tmp_path):
+    (tmp_path / "quiet.py").write_text(QUIET)
+    quiet = dev("quiet:app", "--processes", "1", "--port", "0")
+    await quiet.shown("the console is at")
+    taken = Console(quiet.text).address.port
+    other = dev("quiet:app", "--processes", "1", "--port", str(taken), "--url", "sqlite:///b.db")
+    assert await other.ended() == 1
+    assert f"127.0.0.1:{taken}" in other.text
+
+
+async def test_it_does_without_a_console_if_told_so(dev, tmp_path):
+    (tmp_path / "quiet.py").write_text(QUIET)
+    quiet = dev("quiet:app", "--processes", "1", "--no-serve")
+    await quiet.shown("is ready", "succeeded")
+    assert "console" not in quiet.text
+
+
+async def test_the_console_is_opened_without_showing_its_key_to_others(dev, tmp_path):
+    (tmp_path / "quiet.py").write_text(QUIET)
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\necho "$1" > {tmp_path}/opened.part\n'
+        f"mv {tmp_path}/opened.part {tmp_path}/opened\n"
+    )
+    browser.chmod(0o755)
+    quiet = dev("quiet:app", "--processes", "1", "--open", BROWSER=f"{browser} %s")
+    await quiet.shown("the console is at", "is ready")
+    opened = (tmp_path / "opened").read_text().strip()
+    assert opened.startswith("file:///")
+    page = Path(urlsplit(opened).path)
+    assert CONSOLE.search(page.read_text())[0] == CONSOLE.search(quiet.text)[0]
+    assert page.parent.stat().st_mode & 0o077 == 0
+    quiet.process.send_signal(signal.SIGTERM)
+    assert await quiet.ended() == 0
+    assert not page.exists()
+
+
+async def test_in_a_terminal_the_board_says_where_the_console_is(dev, tmp_path):
+    (tmp_path / "quiet.py").write_text(QUIET)
+    quiet = dev("quiet:app", "--processes", "1", terminal=True)
+    await quiet.shown("console  http://127.0.0.1:", "#token=", "jobs/s")
+    assert (await Console(quiet.text).ask("GET", "/v1/dev"))[0] == 200
+
+
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"starlette", "uvicorn"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from lamplighter.cli.main import main
+main()
+"""
+
+
+async def test_without_the_extra_it_says_in_a_line_how_to_get_a_console(tmp_path):
+    (tmp_path / "quiet.py").write_text(QUIET)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", WITHOUT, "dev", "quiet:app", "--processes", "1"),
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(PATIENCE):
+            line = await process.stderr.readline()
+            assert b"pip install 'lamplighter[server]'" in line
+            while b"succeeded" not in await process.stdout.readline():
+                assert process.returncode is None
+    finally:
+        process.send_signal(signal.SIGTERM)
+        await process.communicate()
+    assert process.returncode == 0

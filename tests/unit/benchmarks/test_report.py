@@ -17,6 +17,7 @@ RESULTS = {
     "drain": COST,
     "isolated": {**COST, "cpu_us": 410.0},
     "said": COST,
+    "instrumented": {"ratio": 1.02},
     "latency": {"p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 6.5, "fsync_p99_ms": 0.5},
     "delayed": {"early": 0, "first_ms": 2.0, "p99_ms": 300.0, "jobs": 100},
     "burst": {"early": 0, "first_ms": 2.0, "urgent_p99_ms": 20.0},
@@ -220,6 +221,8 @@ def test_a_run_gives_the_numbers_it_promises_and_leaves_nothing_behind(tmp_path,
         isolated_rounds=1,
         said_jobs=20,
         said_rounds=1,
+        instrumented_jobs=50,
+        instrumented_pairs=1,
         latency_jobs=5,
         memory_jobs=100,
         flood_mib=2,
@@ -227,7 +230,7 @@ def test_a_run_gives_the_numbers_it_promises_and_leaves_nothing_behind(tmp_path,
     )
     monkeypatch.setattr("benchmarks.__main__.QUICK", tiny)
     costs = ["submit_bulk", "submit_single", "drain", "isolated", "said"]
-    chosen = [*costs, "latency", "memory", "flood"]
+    chosen = [*costs, "instrumented", "latency", "memory", "flood"]
     file = tmp_path / "bench.json"
 
     code = main(
@@ -241,6 +244,7 @@ def test_a_run_gives_the_numbers_it_promises_and_leaves_nothing_behind(tmp_path,
     for part in costs:
         assert set(found[part]) >= {"jobs_per_s", "cpu_us"}
     assert found["isolated"]["processes"] > 0
+    assert found["instrumented"]["ratio"] > 0
     assert found["isolated"]["cpu_us_by_role"]["slots"] > 0
     assert set(found["flood"]["beside"]) >= {"seconds", "child_mib", "p99_ratio", "log_kib"}
     assert set(found["flood"]["alone"]) >= set(found["flood"]["beside"]) | {"slot_mib"}

@@ -7,6 +7,7 @@ import pytest
 
 from lamplighter import coordinator, runtime
 from lamplighter.config import Settings
+from lamplighter.coordinator import prune as pruning
 from lamplighter.coordinator.prune import INTERVAL, Pruner
 from lamplighter.coordinator.rescue import BATCH, MOST, Rescuer
 from lamplighter.fleet import Fleet
@@ -411,6 +412,13 @@ class FakePrune:
         self._leads = leads
         engine.membership = SimpleNamespace(lead=self.lead)
         engine.jobs.prune = self.prune
+        engine.access = SimpleNamespace(prune_access=self.prune_access)
+        self.noted: list[int] = []
+        """How many audit entries each step finds."""
+
+    async def prune_access(self, keep_ms, limit) -> int:
+        self.asked_access = (keep_ms, limit)
+        return self.noted.pop(0) if self.noted else 0
 
     async def lead(self, role, holder, term_ms) -> bool:
         return self._leads
@@ -428,6 +436,16 @@ async def test_retention_goes_on_while_there_is_more(engine, clock, told):
     assert await pruner.step() == INTERVAL
     assert prune.asked[0][0].finished_ms == 3_600_000
     assert [name for name, _ in told] == [events.PRUNED]
+
+
+async def test_retention_of_the_audit_log_goes_on_while_there_is_more(engine, clock, told):
+    prune = FakePrune(engine, answers=[Pruned(), Pruned(), Pruned()])
+    prune.noted = [pruning.BATCH, 7]
+    pruner = Pruner(engine, Settings(keep_audit=7200.0))
+
+    assert [await pruner.step() for _ in range(3)] == [0.0, INTERVAL, INTERVAL]
+    assert prune.asked_access == (7_200_000, pruning.BATCH)
+    assert [fields["others"] for _, fields in told] == [pruning.BATCH, 7]
 
 
 async def test_only_who_leads_prunes(engine, clock):

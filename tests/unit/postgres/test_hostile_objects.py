@@ -9,6 +9,7 @@ import pytest
 
 from lamplighter.engines.postgres.engine import PostgresEngine
 from lamplighter.model.job import NewJob
+from lamplighter.port.access import About, NewToken, entries_of
 from lamplighter.port.conformance.builders import completed, failed, key, new_job, recording
 from lamplighter.port.schedules import (
     Backfill,
@@ -149,9 +150,25 @@ async def do_everything(engine: PostgresEngine) -> None:
     await engine.settings.put_type("work", TypeSettings(held=True), **BY)
     await look(engine, ids)
     await schedules(engine)
+    await access(engine)
     await engine.membership.leave("w")
     await engine.wakeup.wait(["a topic"], 0.05)  # opens an ear
     await engine.wakeup.notify("a topic")
+
+
+async def access(engine: PostgresEngine) -> None:
+    """Call every verb of tokens and of the audit log."""
+    store = engine.access
+    token = NewToken(prefix="p", digest="d", name="n", scopes=("admin",), lifetime_ms=1)
+    for _ in range(2):
+        await store.put_token(token, by="ada")
+        await store.revoke_token("p", **BY)
+    await store.token("p")
+    await store.tokens(limit=5)
+    await store.note_audit(entries_of([About("o", "t"), About("o")], action="a", **BY))
+    await store.audit(limit=5)
+    await store.audit(tenant="t", limit=5)
+    await store.prune_access(0, 5)
 
 
 async def schedules(engine: PostgresEngine) -> None:
@@ -159,6 +176,7 @@ async def schedules(engine: PostgresEngine) -> None:
     store = engine.schedules
     wanted = NewSchedule(id="s", spec="{}", tenant="default", type="work", due_ms=1)
     await store.put_schedules([wanted, replace(wanted, spec="other")], by="ada")
+    await store.put_schedules([replace(wanted, expect_tenant="x", expect_version=1)], by="ada")
     await store.backfill("s", Backfill(from_ms=1, to_ms=2, cursor_ms=1, limit=5), **BY)
     for newest_first in (False, True):
         found = await store.due_schedules(limit=5, lease_ms=0, newest_first=newest_first)

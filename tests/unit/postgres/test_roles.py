@@ -14,7 +14,9 @@ from psycopg import sql
 
 from lamplighter.engines.postgres import functions, installer, statements
 from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.model.activity import Tally
 from lamplighter.model.errors import InvalidOption, StoreBusy, StoreForbidden, StoreUnreachable
+from lamplighter.port.access import About, NewToken, entries_of
 from lamplighter.port.conformance.builders import completed, failed, new_job, recording
 from lamplighter.port.conformance.clock import VirtualClock
 from lamplighter.port.conformance.plugin import (
@@ -135,6 +137,7 @@ def fresh_store(make_users: Callable[[], Users], clock: VirtualClock) -> Callabl
 
 for _module in (
     "prune", "purge", "replay", "cancel", "hold", "record", "settings", "membership",
+    "activity", "tokens", "audit",
     "put_schedules", "hold_schedules", "backfill",
 ):  # fmt: skip
     _found = vars(import_module(f"lamplighter.port.conformance.{_module}"))
@@ -212,6 +215,15 @@ async def test_who_looks_sees_everything_and_can_change_nothing(users: Users):
     assert len((await seen.schedules(ScheduleFilter(), limit=5)).schedules) == 1
     assert len((await seen.runs("s", limit=5)).runs) == 1
 
+    token = NewToken(prefix="p", digest="d", name="n", scopes=())
+    await running.access.put_token(token, by="ada")
+    entries = entries_of([About("o", "t")], by="ada", action="a", reason="")
+    await running.access.note_audit(entries)
+    assert await reading.access.token("p")
+    assert len((await reading.access.tokens(limit=5)).tokens) == 1
+    assert len((await reading.access.audit(limit=5)).records) == 1
+    assert len((await reading.access.audit(tenant="t", limit=5)).records) == 1
+
     ids = [jobs[0].id]
     worker = NewWorker(id="w", host="h", pid=1, queues=("default",), slots=1)
     plan = Firing(id="s", version=1, cursor_ms=1, next_cursor_ms=2, due_ms=None)
@@ -233,9 +245,14 @@ async def test_who_looks_sees_everything_and_can_change_nothing(users: Users):
         "beat": lambda: reading.membership.beat("w", 0),
         "leave": lambda: reading.membership.leave("w"),
         "lead": lambda: reading.membership.lead("prune", "w", 1000),
+        "tally": lambda: reading.activity.tally("w", 1, Tally(started=1)),
         "put_queue": lambda: reading.settings.put_queue("q", QueueSettings(held=True), **BY),
         "put_tenant": lambda: reading.settings.put_tenant("t", TenantSettings(held=True), **BY),
         "put_type": lambda: reading.settings.put_type("t", TypeSettings(held=True), **BY),
+        "put_token": lambda: reading.access.put_token(token, by="ada"),
+        "revoke_token": lambda: reading.access.revoke_token("p", **BY),
+        "note_audit": lambda: reading.access.note_audit(entries),
+        "prune_access": lambda: reading.access.prune_access(1, 1),
         "put_schedules": lambda: seen.put_schedules([schedule], by="ada"),
         "due_schedules": lambda: seen.due_schedules(limit=5, lease_ms=1000),
         "fire": lambda: seen.fire([plan]),

@@ -25,6 +25,10 @@ from lamplighter.port.values import JobFilter
 
 NEWEST = len(statements.migrations())
 SINCE = (
+    "activity",
+    "audit",
+    "prune_access",
+    "tokens",
     "backfill",
     "delete_schedules",
     "due_schedules",
@@ -38,7 +42,7 @@ SINCE = (
     "trigger",
     "unhold_schedules",
 )
-"""Files with functions that came with the schedules."""
+"""Files with functions that came later."""
 
 
 @pytest.fixture

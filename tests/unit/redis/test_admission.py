@@ -12,6 +12,7 @@ from lamplighter.engines.redis import admission, scripts
 from lamplighter.engines.redis.engine import RedisEngine
 from lamplighter.engines.redis.faults import MemoryFull
 from lamplighter.engines.redis.keys import EXPIRING
+from lamplighter.model.activity import Tally
 from lamplighter.model.errors import StoreFull
 from lamplighter.port.conformance.builders import (
     claim,
@@ -41,6 +42,7 @@ REFUSED_AT_THE_END = {
     "fire",
     "trigger",
     "put_schedules",
+    "put_token",
     "backfill",
 }
 """Scripts that write and must not when the memory is used up."""
@@ -224,6 +226,7 @@ async def test_at_the_end_of_its_memory_jobs_still_come_to_their_end(
     )
     await engine.membership.beat("w", 1)
     assert await engine.membership.lead("prune", "w", 1_000)
+    assert await engine.activity.tally("w", 1, Tally(started=1))
     held, other = await claim(engine, 2)
     await engine.jobs.renew([Renewal(held.job.id, held.fence)], 60_000)
     (settled,) = await engine.jobs.settle([completed(held)])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lamplighter.model.activity import Tally
 from lamplighter.port.conformance.builders import claim, completed, submit
 from lamplighter.port.values import JobFilter, QueueSettings, Retention, TenantSettings
 from tests.unit.redis.stores import Store, opened
@@ -51,6 +52,8 @@ ACTS: dict[str, Act] = {
     "counts": lambda store, _: store.engine.inspector.counts(),
     "explain": lambda store, ids: store.engine.inspector.explain(ids[0]),
     "queues": lambda store, _: store.engine.inspector.queues(),
+    "standing": lambda store, _: store.engine.activity.standing(),
+    "tally": lambda store, _: store.engine.activity.tally("w", 1, Tally(started=1)),
     "jobs": lambda store, _: store.engine.inspector.jobs(JobFilter(), limit=20),
     "prune": lambda store, _: store.engine.jobs.prune(Retention(), 100),
 }

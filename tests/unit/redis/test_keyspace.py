@@ -8,11 +8,13 @@ import pytest
 
 from lamplighter.engines.redis.audit import audit
 from lamplighter.engines.redis.keys import EXPIRING, KINDS
+from lamplighter.model.activity import Tally
 from lamplighter.model.job import Level
 from lamplighter.model.journal import Journal, Progress
 from lamplighter.model.lifecycle import settle
 from lamplighter.model.outcome import AbandonCause, Abandoned
 from lamplighter.model.retry import Retry
+from lamplighter.port.access import About, NewToken, entries_of
 from lamplighter.port.conformance.builders import (
     claim,
     completed,
@@ -80,6 +82,12 @@ async def live(store: Store):
         NewWorker(id="host-1:a b", host="host", pid=1, queues=("default",), slots=5, types=(work,))
     )
     await engine.membership.lead("prune", "host-1", 10_000)
+    await engine.activity.tally("host-1:a b", 1, Tally(started=1))
+    token = NewToken(prefix="a", digest="d", name="shop", scopes=("admin",), lifetime_ms=10_000)
+    await engine.access.put_token(token, by="test")
+    await engine.access.revoke_token("a", **BY)
+    entries = entries_of([About("q 2"), About("j", "a b")], action="done", **BY)
+    await engine.access.note_audit(entries)
     await engine.settings.put_queue("q 2", QueueSettings(max_wait_ms=5_000), **BY)
     await engine.settings.put_tenant("blue", TenantSettings(weight=3), **BY)
     await engine.settings.put_type("mail", TypeSettings(held=True), **BY)
@@ -163,6 +171,7 @@ async def wind_up(store: Store):
     assert await engine.jobs.rescue(100) == []
     while (await engine.jobs.prune(NOTHING_KEPT, 100)).more:
         pass
+    assert await engine.access.prune_access(DAY_MS, 100) == 3
 
 
 def test_the_document_and_the_program_know_the_same_keys() -> None:

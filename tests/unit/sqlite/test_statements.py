@@ -21,10 +21,11 @@ SCANS_ALLOWED = {
     ("inspect", "running_lanes"),
     ("inspect", "running_tenants"),
     ("inspect", "tenants"),
+    ("inspect", "waiting_tenants"),  # what waits, by a narrow index
     ("inspect", "counts"),  # bounded by a limit
+    ("activity", "held"),  # the same
     ("prune", "how_many"),  # counts narrow indexes
     ("prune", "requests"),  # the running jobs again
-    ("inspect", "jobs"),  # by sequence, bounded by a limit
 }
 
 

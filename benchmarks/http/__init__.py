@@ -1,0 +1,1 @@
+"""Submissions over HTTP: ours beside FastAPI in front of other job queues."""

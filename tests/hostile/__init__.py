@@ -1,0 +1,1 @@
+"""Whoever reaches the HTTP service may send it anything: so we do."""
