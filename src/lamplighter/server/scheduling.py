@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -10,7 +10,7 @@ import msgspec
 
 from lamplighter import payload, runtime
 from lamplighter.job import Call
-from lamplighter.model.errors import WrongState
+from lamplighter.model.errors import InvalidArguments, WrongState
 from lamplighter.model.job import NewJob
 from lamplighter.model.names import shown
 from lamplighter.model.recurring import Policy, Template
@@ -194,23 +194,36 @@ async def _changed_job(
             cost=old.cost,
         )
     fields = _job_fields(old)
+    stored = cast("dict[str, Any]", payload.plain(old.args))
+    arguments = given.get("arguments", stored)
     if given.get("type", old.type) != old.type:
         # Another type brings its own queue and priority, unless they are given too.
         del fields["queue"], fields["priority"]
-    arguments = payload.plain(old.args)
-    if "arguments" in given:
-        arguments = _unhidden(given["arguments"], old)
+        # Nor does it see what the first one hides: it may show it.
+        _keep_secrets(arguments, old.extras.secrets, given="arguments" in given)
+    arguments = _unhidden(arguments, stored, old.extras.secrets)
     options = job_options({**fields, **given})
     return await checked_job(service, principal, given.get("type", old.type), arguments, options)
 
 
-def _unhidden(given: Mapping[str, Any], old: Template) -> dict[str, Any]:
+def _keep_secrets(arguments: Mapping[str, Any], secrets: Collection[str], *, given: bool) -> None:
+    """Refuse to hand stored secrets over; values that are given anew are no secrets of ours."""
+    for name in secrets:
+        if name in arguments and (not given or arguments[name] == HIDDEN):
+            raise InvalidArguments(
+                f"the argument {shown(name)} is secret, and is not handed over to another type",
+                hint="give all arguments anew, this one with its value",
+                value=name,
+            )
+
+
+def _unhidden(
+    arguments: Mapping[str, Any], stored: Mapping[str, Any], secrets: Collection[str]
+) -> dict[str, Any]:
     """Put the stored value back where a caller repeats what stands in its place in listings."""
-    stored = cast("dict[str, Any]", payload.plain(old.args))
-    secrets = old.extras.secrets
     return {
         name: stored.get(name) if name in secrets and value == HIDDEN else value
-        for name, value in given.items()
+        for name, value in arguments.items()
     }
 
 

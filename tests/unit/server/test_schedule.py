@@ -7,6 +7,7 @@ import pytest
 
 from lamplighter.model.schedule import Cron, Interval, Union
 from lamplighter.port.schedules import NewSchedule
+from lamplighter.secrecy import HIDDEN
 from lamplighter.server.auth import Principal
 
 ACTIONS = [
@@ -74,6 +75,31 @@ async def test_secret_arguments_are_not_shown_and_survive_a_change(make):
     await change(scene, arguments=arguments)
     assert (await scene.call("POST", f"{HERE}/trigger")).status == 200
     assert (await scene.claim()).job.args == b'{"order_id":"o-2","card":"4711"}'
+
+
+@pytest.mark.parametrize("fields", [{}, {"arguments": {"order_id": "o-2", "card": HIDDEN}}])
+async def test_secret_arguments_are_not_handed_over_to_another_type(make, fields):
+    scene = make()
+    await scene.publish("charge", secrets=["card"])
+    await scene.publish("refund")
+    await scene.put("nightly", arguments={"order_id": "o-1", "card": "4711"})
+
+    refused = await scene.call("PATCH", HERE, send={"type": "refund", **fields})
+
+    assert (refused.status, refused.code) == (422, "invalid-arguments")
+    assert b"4711" not in refused.body
+    assert (await scene.call("GET", HERE)).json["type"] == "charge"
+
+
+async def test_another_type_takes_arguments_that_are_given_anew(make):
+    scene = make()
+    await scene.publish("charge", secrets=["card"])
+    await scene.publish("refund")
+    await scene.put("nightly", arguments={"order_id": "o-1", "card": "4711"})
+    for card in ("4711", "4712"):  # whether it was guessed is not told
+        arguments = {"order_id": "o-2", "card": card}
+        changed = await change(scene, type="refund", arguments=arguments)
+        assert changed["spec"]["arguments"] == arguments
 
 
 async def test_a_schedule_that_cannot_be_read_is_shown_and_can_be_deleted(nightly):
