@@ -115,6 +115,8 @@ def closed(order: Order, connections: dict[int, Connection], poller: select.epol
                 each.since = now
                 each.channel.send(request)
             else:
+                # It may be closed while the last answers are waited for.
+                poller.unregister(number)
                 waiting -= 1
     return latencies
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ from lamplighter.port.values import ClaimRequest, NewWorker, Recording, TypeInfo
 
 TENANTS, TYPES, QUEUES, CAUSES, WORKERS = 1_000, 50, 20, 40, 8
 SCHEDULES = 10_000
-BATCH, CLAIMED = 2_000, 250
+BATCH, AT_ONCE, CLAIMED = 2_000, 4, 100
 
 _LEVELS = {0: Level.HIGH, 1: Level.LOW}
 """Of every tenth type."""
@@ -94,8 +95,11 @@ async def fill(app: App, jobs: int, tell: Callable[[str], None]) -> Filled:
     dead = await _run(engine, share)
     tell(f"{jobs - first:,} jobs more")
     ids = await _submit(engine, made, jobs - first, later=True)
-    for chosen, operate in ((ids[: share.few], "cancel"), (ids[share.few : 2 * share.few], "hold")):
-        await getattr(engine.jobs, operate)(chosen, by="bench", reason="to be seen")
+    few = engine.capabilities.max_batch
+    for start in range(0, share.few, few):
+        cancelled, held = (ids[at : at + few] for at in (start, share.few + start))
+        await engine.jobs.cancel(cancelled, by="bench", reason="to be seen")
+        await engine.jobs.hold(held, by="bench", reason="to be seen")
     return Filled(dead=dead, waiting=ids[-1], schedule=schedule)
 
 
@@ -156,15 +160,15 @@ async def _submit(
 ) -> list[str]:
     """Submit so many; of those for ``later`` every other one is due in an hour or more."""
     ids: list[str] = []
+    size = min(BATCH, engine.capabilities.max_batch)
     while len(ids) < number:
-        size = min(BATCH, number - len(ids))
-        jobs = [next(made) for _ in range(size)]
-        batch = [
+        jobs = [
             replace(job, delay_ms=_HOUR_MS + index * 100) if later and index % 2 else job
-            for index, job in jobs
+            for index, job in islice(made, min(size * AT_ONCE, number - len(ids)))
         ]
-        await engine.jobs.submit(batch)
-        ids += [job.id for job in batch]
+        parts = [jobs[start : start + size] for start in range(0, len(jobs), size)]
+        await asyncio.gather(*map(engine.jobs.submit, parts))
+        ids += [job.id for job in jobs]
     return ids
 
 

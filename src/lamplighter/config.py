@@ -126,8 +126,9 @@ class Settings:
     http_unknown_types: int = 0
     """1: `lamplighter serve` takes jobs of types that no worker has published."""
     http_secret: str = ""
-    """Signs the cursors of HTTP listings. Give all `lamplighter serve` behind one address the same;
-    without it each draws its own when it starts. Also as LAMPLIGHTER_HTTP_SECRET_FILE."""
+    """Signs the cursors of HTTP listings, with 32 characters or more. Give all `lamplighter serve`
+    behind one address the same; without it each draws its own when it starts. Also as
+    LAMPLIGHTER_HTTP_SECRET_FILE."""
     metrics: int = 1
     """0: workers and `lamplighter serve` count nothing, neither for metrics nor for the activity
     that is kept for a day."""

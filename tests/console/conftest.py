@@ -39,29 +39,38 @@ class Sins:
     """What a page has done that it must not do."""
 
     def __init__(self, context: BrowserContext, origin: str) -> None:
-        self.seen: list[str] = []
+        self._seen: list[str] = []
+        self._forgiven: list[str] = []
         self._origin = origin
         context.add_init_script(
             "addEventListener('securitypolicyviolation', (event) =>"
             " console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))"
         )
         context.on("dialog", self._dialog)
-        context.on("weberror", lambda error: self.seen.append(f"error: {error.error}"))
+        context.on("weberror", lambda error: self._seen.append(f"error: {error.error}"))
         context.on("console", self._console)
         context.on("request", self._request)
 
+    def forgive(self, words: str) -> None:
+        """Let pass what the browser notes about a refusal that a test asked for."""
+        self._forgiven.append(words)
+
+    @property
+    def seen(self) -> list[str]:
+        return [sin for sin in self._seen if not any(words in sin for words in self._forgiven)]
+
     def _dialog(self, dialog) -> None:
-        self.seen.append(f"dialog: {dialog.message}")
+        self._seen.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     def _console(self, message) -> None:
         # Only `lamplighter dev` has this route, and asking is how the console finds out.
         if message.type == "error" and not message.location["url"].endswith("/v1/dev"):
-            self.seen.append(f"{message.text} {message.location['url']}")
+            self._seen.append(f"{message.text} {message.location['url']}")
 
     def _request(self, request) -> None:
         if not request.url.startswith((self._origin, "data:", "blob:")):
-            self.seen.append(f"request to {request.url}")
+            self._seen.append(f"request to {request.url}")
 
 
 Look = Callable[..., Page]

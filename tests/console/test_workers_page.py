@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import expect
 
-from tests.console.site import PATIENCE, PROGRAM, ROOT, Site
+from tests.console.site import PATIENCE, PROGRAM, ROOT, Site, until
 
 SILENCE = 60_000
 """Milliseconds in which a silent worker is noticed for certain."""
@@ -16,6 +16,7 @@ SILENCE = 60_000
 
 @contextmanager
 def another_worker(site: Site) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a worker beside the first; it has joined when the block begins."""
     process = subprocess.Popen(
         [sys.executable, "-m", "lamplighter", "worker", PROGRAM, "--children", "1"],
         cwd=ROOT,
@@ -28,10 +29,15 @@ def another_worker(site: Site) -> Iterator[subprocess.Popen[bytes]]:
         stderr=subprocess.DEVNULL,
     )
     try:
+        until(lambda: process.pid in pids(site))
         yield process
     finally:
         process.terminate()
         process.wait(PATIENCE)
+
+
+def pids(site: Site) -> set[int]:
+    return {worker["pid"] for worker in site.ask("GET", "/v1/workers")["workers"]}
 
 
 def test_workers_appear_and_vanish_while_one_looks(own, look):

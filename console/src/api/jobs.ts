@@ -9,19 +9,24 @@ export const VERBS: readonly Verb[] = ["retry", "replay", "hold", "unhold", "can
 
 const ENDED = ["succeeded", "dead", "cancelled", "expired"];
 
+/** Tells whether nothing happens to a job of this status any more, unless somebody acts. */
+export function isOver(status: string): boolean {
+  return ENDED.includes(status);
+}
+
 /** Tells what can be done to a job of this status. */
 export function fits(verb: Verb, status: string): boolean {
   switch (verb) {
     case "retry":
       return ["scheduled", "retrying", "ready", "dead"].includes(status);
     case "replay":
-      return ENDED.includes(status);
+      return isOver(status);
     case "unhold":
       return status === "paused";
     case "hold":
-      return !ENDED.includes(status) && status !== "paused";
+      return !isOver(status) && status !== "paused";
     case "cancel":
-      return !ENDED.includes(status) && status !== "cancelling";
+      return !isOver(status) && status !== "cancelling";
   }
 }
 

@@ -77,7 +77,7 @@ async function run(): Promise<void> {
     if (!response.ok || !response.body || !kind.startsWith("text/event-stream")) {
       if (response.status === 401) await refusal(response);
       mine.abort(); // lets go of the rest of the answer
-      later(mine, response.status >= 500 ? pause : NO_STREAM_PAUSE);
+      later(mine, isBusy(response.status) ? pause : NO_STREAM_PAUSE);
       return;
     }
     say("live");
@@ -87,6 +87,11 @@ async function run(): Promise<void> {
     // the network, or ourselves
   }
   later(mine, pause);
+}
+
+/** Tells an answer that will be another one soon from one that stays. */
+function isBusy(status: number): boolean {
+  return status === 429 || status >= 500;
 }
 
 function later(mine: AbortController, after: number): void {

@@ -1,7 +1,7 @@
 // The keyboard. Lists need nothing of their own: a row is what has `data-row`, and the first link or
 // button in it opens it.
 
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { go } from "./route";
 
 export interface Shortcut {
@@ -42,7 +42,7 @@ export function pageShortcuts(): Shortcut[] {
 
 /** Adds shortcuts while a page is shown. */
 export function useShortcuts(shortcuts: readonly Shortcut[]): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     own.add(shortcuts);
     return () => void own.delete(shortcuts);
   });
@@ -90,7 +90,7 @@ export interface Place {
 
 /** Listens for as long as the console is shown. */
 export function useKeyboard(places: readonly Place[], help: () => void): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     let going = 0;
     const pressed = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))

@@ -1,6 +1,6 @@
 // Where we are: `#/jobs?status=dead`. Every filter is part of it, so that it can be sent as a link.
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export interface Route {
   /** The parts of the path, decoded: `["jobs", "01K…"]`. */
@@ -39,6 +39,11 @@ export function href(parts: readonly string[], filters: Filters = {}): string {
   return `#/${parts.map(encodeURIComponent).join("/")}${text && `?${text}`}`;
 }
 
+/** Gives what an address says of some filters, as lists. */
+export function picked(route: Route, names: readonly string[]): Record<string, string[]> {
+  return Object.fromEntries(names.map((name) => [name, route.query.getAll(name)]));
+}
+
 /** Goes there. `replace` leaves no step in the history: for filters that change while one types. */
 export function go(to: string, { replace = false } = {}): void {
   if (!replace) location.hash = to;
@@ -51,9 +56,11 @@ export function go(to: string, { replace = false } = {}): void {
 /** Gives where we are, also after it has changed. */
 export function useRoute(): Route {
   const [hash, setHash] = useState(location.hash);
-  useEffect(() => {
+  // Before anything is seen: somebody may go on at once.
+  useLayoutEffect(() => {
     const changed = () => setHash(location.hash);
     addEventListener("hashchange", changed);
+    changed();
     return () => removeEventListener("hashchange", changed);
   }, []);
   return parse(hash);

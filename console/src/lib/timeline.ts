@@ -1,5 +1,6 @@
 // The life of a job as a row of stretches: it waits, it runs, it waits again.
 
+import { isOver } from "../api/jobs";
 import type { AttemptShape, Job } from "../api/schema";
 
 export interface Stretch {
@@ -17,7 +18,6 @@ const TONES: Record<string, string> = {
   crashed: "bad",
   lost: "bad",
 };
-const ENDED = ["succeeded", "dead", "cancelled", "expired"];
 
 /** Colour of how an attempt ended. */
 export function outcomeTone(outcome: string): string {
@@ -46,7 +46,7 @@ export function stretches(job: Job, attempts: readonly AttemptShape[], now: numb
     at = Math.max(at, end);
   }
   const running = attempts.at(-1)?.finished_at === null;
-  if (!running && !ENDED.includes(job.status)) wait(now, "waiting");
+  if (!running && !isOver(job.status)) wait(now, "waiting");
   return found;
 }
 

@@ -1,18 +1,17 @@
 import { useData } from "../api/data";
 import { change } from "../api/jobs";
-import type { DeadGroup, DeadGroups, Job, JobPage } from "../api/schema";
+import type { DeadGroups, Job, JobPage } from "../api/schema";
 import { announce } from "../lib/news";
 import { type Choice, useBatches } from "../lib/replay";
-import { href, type Route } from "../lib/route";
-import { counted } from "../lib/text";
+import { href, picked, type Route } from "../lib/route";
 import { Act } from "../parts/act";
+import { causeOf, groupColumns, groupKey } from "../parts/dead-columns";
 import { FilterBar } from "../parts/filters";
 import { jobColumns } from "../parts/job-columns";
 import { Page } from "../parts/panel";
 import { Loaded } from "../parts/problem";
 import { ReplayAct } from "../parts/replay-act";
 import { type Column, Table } from "../parts/table";
-import { Line, Name } from "../parts/text";
 import { Ago } from "../parts/time";
 import type { PageProps } from ".";
 
@@ -29,7 +28,7 @@ export function Dead({ route }: PageProps) {
 }
 
 function Causes({ route }: PageProps) {
-  const query = chosenOf(route);
+  const query = picked(route, NAMES);
   const filtered = Object.values(query).some((values) => values.length);
   const running = useBatches().some(({ state }) => state === "running");
   const topic = filtered ? {} : { topic: "dlq" };
@@ -63,7 +62,7 @@ function Causes({ route }: PageProps) {
           <Table
             caption="dead letters by cause"
             rows={groups}
-            keyOf={(group) => `${group.type} ${group.fingerprint} ${group.reason}`}
+            keyOf={groupKey}
             columns={groupColumns}
             empty="No dead letters. All is well."
           />
@@ -73,53 +72,15 @@ function Causes({ route }: PageProps) {
   );
 }
 
-/** Causes of death in a list, each with a way to its jobs and to run them again. */
-export const groupColumns: readonly Column<DeadGroup>[] = [
-  { head: "Jobs", cell: (group) => counted(group.count), number: true },
-  {
-    head: "Cause",
-    cell: (group) => (
-      <a class="bad" href={groupLink(group)}>
-        <Line value={causeOf(group)} />
-      </a>
-    ),
-  },
-  { head: "Type", cell: (group) => <Name value={group.type} most={40} /> },
-  { head: "Queue", cell: (group) => <Name value={group.queue} most={24} />, wide: true },
-  { head: "Newest", cell: (group) => <Ago at={group.newest_at} />, wide: true },
-  {
-    head: "",
-    cell: (group) => (
-      <ReplayAct
-        verb="replay"
-        choice={groupChoice(group)}
-        what={`${group.type}: ${causeOf(group)}`.slice(0, 100)}
-      />
-    ),
-  },
-];
-
-function causeOf(group: DeadGroup): string {
-  return group.error ? `${group.error.type}: ${group.error.message}` : group.reason || "unknown";
-}
-
-function groupChoice({ type, fingerprint }: DeadGroup): Choice {
-  return fingerprint ? { type: [type], fingerprint: [fingerprint] } : { type: [type] };
-}
-
-function groupLink({ type, fingerprint }: DeadGroup): string {
-  return href(["dead"], { open: "1", type, fingerprint });
-}
-
 function OneCause({ route }: PageProps) {
   const query = {
-    ...chosenOf(route),
+    ...picked(route, NAMES),
     status: "dead",
     limit: 50,
     cursor: route.query.get("cursor"),
   };
   const jobs = useData<JobPage>("v1/jobs", { query });
-  const groups = useData<DeadGroups>("v1/dlq", { query: chosenOf(route) });
+  const groups = useData<DeadGroups>("v1/dlq", { query: picked(route, NAMES) });
   const group = groups.data?.groups[0];
   const after = () => void jobs.refresh();
   return (
@@ -159,7 +120,9 @@ function OneCause({ route }: PageProps) {
             />
             {next !== null && (
               <nav class="pager" aria-label="pages of the list">
-                <a href={href(["dead"], { open: "1", ...chosenOf(route), cursor: next })}>older</a>
+                <a href={href(["dead"], { open: "1", ...picked(route, NAMES), cursor: next })}>
+                  older
+                </a>
               </nav>
             )}
           </>
@@ -198,12 +161,8 @@ function replayColumn(after: () => Promise<void>): Column<Job> {
 
 const NAMES = ["type", "queue", "tenant", "fingerprint", "tag"] as const;
 
-function chosenOf(route: Route): Record<string, string[]> {
-  return Object.fromEntries(NAMES.map((name) => [name, route.query.getAll(name)]));
-}
-
 function choiceOf(route: Route): Choice {
-  const { type = [], queue = [], tenant = [], fingerprint = [], tag = [] } = chosenOf(route);
+  const { type = [], queue = [], tenant = [], fingerprint = [], tag = [] } = picked(route, NAMES);
   const found: Choice = {};
   if (type.length) found.type = type;
   if (queue.length) found.queue = queue;

@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { place } from "../api/client";
 import { type Data, useData } from "../api/data";
-import { change, fits, LABELS, MEANINGS, type Verb } from "../api/jobs";
+import { change, fits, isOver, LABELS, MEANINGS, type Verb } from "../api/jobs";
 import { useLog } from "../api/logs";
 import type { Attempts, Explanation, Job, JobInput } from "../api/schema";
 import { useMay } from "../api/session";
@@ -20,22 +20,20 @@ import { Block, Name, Text } from "../parts/text";
 import { Ago, Took } from "../parts/time";
 import type { PageProps } from ".";
 
-const ENDED = ["succeeded", "dead", "cancelled", "expired"];
-
 /** One job: what it is, what happened to it, and what can be done about it. */
 export function JobPage({ route }: PageProps) {
   const id = route.parts[1] ?? "";
   const path = place("v1/jobs", id);
   const job = useData<Job>(path, { topic: `job:${id}` });
-  const isOver = job.data !== undefined && ENDED.includes(job.data.status);
+  const over = job.data !== undefined && isOver(job.data.status);
   const isRunning = job.data?.status === "running" || job.data?.status === "cancelling";
   const may = useMay();
   const input = useData<JobInput>(`${path}/input`, { every: isRunning ? 2_000 : 0 });
   const attempts = useData<Attempts>(may("operator") ? `${path}/attempts` : null, {
     every: isRunning ? 5_000 : 0,
   });
-  const why = useData<Explanation>(may("operator") && !isOver && !isRunning ? `${path}/why` : null);
-  const log = useLog(id, !isOver);
+  const why = useData<Explanation>(may("operator") && !over && !isRunning ? `${path}/why` : null);
+  const log = useLog(id, !over);
   useAgain(job.data, [input, attempts, why]);
   return (
     <Page
@@ -49,7 +47,7 @@ export function JobPage({ route }: PageProps) {
         {(job) => (
           <>
             <Summary job={job} input={input.data} />
-            {why.data && !isOver && <Why why={why.data} />}
+            {why.data && !over && <Why why={why.data} />}
             <Panel title="Attempts">
               {!may("operator") && (
                 <p class="dim">Attempts are shown to those with the scope operator.</p>
@@ -68,7 +66,7 @@ export function JobPage({ route }: PageProps) {
               </Panel>
             </div>
             <Panel title="Log">
-              <LogView log={log} growing={!isOver} />
+              <LogView log={log} growing={!over} />
             </Panel>
           </>
         )}

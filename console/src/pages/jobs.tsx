@@ -4,7 +4,7 @@ import { useData } from "../api/data";
 import { change, fits, LABELS, MEANINGS, VERBS, type Verb } from "../api/jobs";
 import type { Job, JobPage, JobTypes } from "../api/schema";
 import { announce } from "../lib/news";
-import { href, type Route } from "../lib/route";
+import { href, picked, type Route } from "../lib/route";
 import { plural } from "../lib/text";
 import { Act } from "../parts/act";
 import { FilterBar } from "../parts/filters";
@@ -28,7 +28,7 @@ interface Outcome {
 
 /** All jobs, newest first, by filter. */
 export function Jobs({ route }: PageProps) {
-  const query = { ...chosenOf(route), limit: 50, cursor: route.query.get("cursor") };
+  const query = { ...picked(route, NAMES), limit: 50, cursor: route.query.get("cursor") };
   const page = useData<JobPage>("v1/jobs", { query });
   const types = useData<JobTypes>("v1/types", { every: 0 });
   const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
@@ -70,10 +70,6 @@ export function Jobs({ route }: PageProps) {
       </Loaded>
     </Page>
   );
-}
-
-function chosenOf(route: Route): Record<string, string[]> {
-  return Object.fromEntries(NAMES.map((name) => [name, route.query.getAll(name)]));
 }
 
 function filters(types: JobTypes | undefined) {
@@ -164,7 +160,7 @@ function Outcomes({ outcomes, dismiss }: { outcomes: readonly Outcome[]; dismiss
 }
 
 function Pager({ route, next }: { route: Route; next: string | null }) {
-  const chosen = chosenOf(route);
+  const chosen = picked(route, NAMES);
   const begun = route.query.has("cursor");
   if (!begun && next === null) return null;
   return (

@@ -6,11 +6,11 @@ import { type Filters, href } from "../lib/route";
 import { count } from "../lib/text";
 import { duration } from "../lib/time";
 import { Chart } from "../parts/chart";
+import { groupColumns, groupKey } from "../parts/dead-columns";
 import { Page, Panel } from "../parts/panel";
 import { Loaded } from "../parts/problem";
 import { Stage } from "../parts/stage";
 import { Table } from "../parts/table";
-import { groupColumns } from "./dead";
 
 const GROUPS = 5;
 
@@ -31,7 +31,7 @@ export function Overview() {
             <Table
               caption="newest causes of dead letters"
               rows={newest(groups)}
-              keyOf={(group) => `${group.type} ${group.fingerprint} ${group.reason}`}
+              keyOf={groupKey}
               columns={groupColumns}
               empty="No dead letters. All is well."
             />

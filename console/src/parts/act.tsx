@@ -97,7 +97,7 @@ export function ActDialog({
             Reason
             <input
               value={why}
-              maxLength={200}
+              maxLength={1000}
               placeholder="kept with it, for others to see"
               onInput={(event) => setWhy(event.currentTarget.value)}
             />

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 
 export interface Column<T> {
+  /** Empty: what can be done to the row. */
   head: string;
   cell: (row: T) => ComponentChildren;
   /** Numbers stand to the right. */
@@ -44,7 +45,7 @@ export function Table<T>({ caption, columns, rows, keyOf, empty, selection, name
             )}
             {columns.map((column) => (
               <th key={column.head} scope="col" class={kind(column)}>
-                {column.head}
+                {column.head || <span class="unseen">actions</span>}
               </th>
             ))}
           </tr>

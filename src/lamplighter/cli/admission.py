@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lamplighter import config
 from lamplighter.app import App
 
 if TYPE_CHECKING:
@@ -71,10 +72,11 @@ class Admission:
         return self.require_token or bool(self.key_file or self.jwt_keys or self.jwks)
 
     def check(self, host: str) -> None:
-        """Refuse an address that all could reach, and files that cannot be used."""
-        from lamplighter.server.auth import check_address
+        """Refuse an address that all could reach, and secrets and files that cannot be used."""
+        from lamplighter.server.auth import check_address, check_secret
 
         check_address(host, asks=self.asks)
+        check_secret(config.load().http_secret)
         self._keys()
         self._jwts(longest=0)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from lamplighter import runtime
 from lamplighter.port.access import About, entries_of
 from lamplighter.server.auth import Principal
 
 if TYPE_CHECKING:
     from lamplighter.server.service import HttpService
+
+
+log = logging.getLogger("lamplighter.server")
 
 
 async def note(
@@ -32,4 +38,10 @@ async def note(
     size = engine.capabilities.max_batch
     for start in range(0, len(entries), size):
         part = entries[start : start + size]
-        await service.client.repeatable(lambda part=part: engine.access.note_audit(part))
+        writing = service.client.repeatable(lambda part=part: engine.access.note_audit(part))
+        # A request that is given up must not take the note with it.
+        await asyncio.shield(runtime.spawn(writing, name="audit", on_crash=_tell))
+
+
+def _tell(error: BaseException) -> None:
+    log.warning("a change could not be noted in the audit log: %s", error)

@@ -32,6 +32,7 @@ __all__ = [
     "check_address",
     "check_local",
     "check_scope",
+    "check_secret",
     "check_whole",
     "invalid_token",
     "is_loopback",
@@ -196,6 +197,16 @@ def read_keys(path: Path) -> list[str]:
 
 
 _HOW = f"write keys of at least {SHORTEST_KEY} characters, one per line: `openssl rand -hex 32`"
+
+
+def check_secret(secret: str) -> None:
+    """Refuse a secret that can be guessed; where there is none, one is drawn."""
+    if secret and (len(secret) < SHORTEST_KEY or len(set(secret)) < SHORTEST_KEY // 4):
+        raise InvalidOption(
+            f"the setting `http_secret` can be guessed: it has fewer than {SHORTEST_KEY} "
+            "characters, or too few different ones",
+            hint="draw one with `openssl rand -hex 32`, or leave it out",
+        )
 
 
 def check_address(host: str, *, asks: bool) -> None:

@@ -37,12 +37,15 @@ class GroupCommit:
         self._client = client
         self._waiting: deque[Waiting] = deque()
         self._writers: set[asyncio.Task[None]] = set()
+        self._writing = 0
+        """Writers that will look once more for who waits, before they end."""
 
     async def submit(self, job: NewJob) -> Submitted:
         """Store a job; returns when it is safe."""
         answer = asyncio.get_running_loop().create_future()
         self._waiting.append((job, answer))
-        if len(self._writers) < AT_ONCE:
+        if self._writing < AT_ONCE:
+            self._writing += 1
             writer = runtime.spawn(self._write_all(), name="group-commit")
             self._writers.add(writer)
             writer.add_done_callback(self._writers.discard)
@@ -62,11 +65,13 @@ class GroupCommit:
         """Write batch after batch, until nobody waits."""
         try:
             most = (await self._client.engine()).capabilities.max_batch
+            while batch := self._next(most):
+                await self._write(batch)
         except Exception as error:  # noqa: BLE001 - whoever waits is told, whatever it is
             _refuse(self._next(len(self._waiting)), error)
-            return
-        while batch := self._next(most):
-            await self._write(batch)
+        finally:
+            # Before anybody else has a turn: whoever comes now begins another.
+            self._writing -= 1
 
     def _next(self, most: int) -> list[Waiting]:
         """Take those who have waited longest, as many as one write should hold."""

@@ -128,11 +128,11 @@ async def look(engine: Engine) -> Seen:
     return Seen(counts=counts, queues=queues, workers=workers, standing=standing)
 
 
-def overview(seen: Seen, minutes: list[Minute], *, whole: bool) -> Overview:
-    """Put together what was read; whoever may not see the ``whole`` is not told of single jobs."""
+def overview(seen: Seen, minutes: list[Minute]) -> Overview:
+    """Put together what was read."""
     standing, alive = seen.standing, [one for one in seen.workers if one.state == "alive"]
     lately = minutes[-(LAG_MINUTES + 1) :]
-    oldest = standing.oldest if whole else None
+    oldest = standing.oldest
     return Overview(
         at=instant(standing.at_ms),
         waiting=counted(seen.counts["waiting"]),

@@ -9,6 +9,7 @@ from lamplighter.client import Client
 from lamplighter.model.errors import StoreFull
 from lamplighter.model.job import NewJob
 from lamplighter.port.values import SubmitAnswer
+from lamplighter.server import group_commit
 from lamplighter.server.group_commit import BATCH_BYTES, GroupCommit
 
 
@@ -93,6 +94,19 @@ async def test_what_comes_while_others_are_written_forms_the_next_batch(scene):
     answers = await asyncio.gather(*tasks)
     assert scene.batches == [1, 20, 30]
     assert len({said.id for said in answers}) == 51
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+async def test_who_comes_when_the_last_batch_has_just_ended_is_written(scene, monkeypatch, at_once):
+    monkeypatch.setattr(group_commit, "AT_ONCE", at_once)
+
+    async def one_after_the_other() -> None:
+        for _ in range(20):
+            await scene.group.submit(scene.job())
+
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(one_after_the_other() for _ in range(at_once)))
+    assert sum(scene.batches) == 20 * at_once
 
 
 async def test_no_batch_is_larger_than_the_store_takes(scene):

@@ -99,6 +99,14 @@ def test_options_that_do_not_go_together_are_refused(tmp_path, arguments, words)
     assert words in refused(tmp_path, *arguments)
 
 
+@pytest.mark.parametrize("secret", ["x", "changeme", "a" * 64, "changeme" * 8])
+def test_a_secret_that_can_be_guessed_is_refused_and_not_shown(tmp_path, monkeypatch, secret):
+    monkeypatch.setenv("LAMPLIGHTER_HTTP_SECRET", secret)
+    said = refused(tmp_path)
+    assert "http_secret" in said
+    assert secret not in said.replace("characters", "").replace("hex", "")
+
+
 def test_the_secret_of_a_key_is_nowhere_in_the_error(tmp_path):
     path = key_file(tmp_path, k1=("RS256", private("HS256")))
     assert private("HS256") not in refused(tmp_path, "--jwt-keys", str(path))

@@ -1,5 +1,7 @@
 """Every change stands in the audit log before it is answered."""
 
+import asyncio
+
 import pytest
 
 from lamplighter.model.errors import StoreUnreachable
@@ -117,6 +119,27 @@ async def test_a_change_that_cannot_be_noted_is_told_and_noted_when_it_is_asked_
     assert (await scene.call("DELETE", f"/v1/jobs/{job_id}")).status == 200
     (entry,) = await entries(scene)
     assert (entry["object"], entry["answer"]) == (job_id, "already")
+
+
+async def test_a_request_that_is_given_up_does_not_take_its_note_with_it(make, monkeypatch):
+    made = make(http_timeout=0.2)
+    await made.publish("charge")
+    job_id = await made.submit()
+    access = (await made.service.client.engine()).access
+    note, free, done = access.note_audit, asyncio.Event(), asyncio.Event()
+
+    async def slow(entries):
+        await free.wait()
+        await note(entries)
+        done.set()
+
+    monkeypatch.setattr(access, "note_audit", slow)
+    response = await made.call("DELETE", f"/v1/jobs/{job_id}")
+    assert (response.status, response.code) == (503, "overdue")
+    free.set()
+    await done.wait()
+    (entry,) = await entries(made)
+    assert entry["object"] == job_id
 
 
 async def test_the_log_is_read_page_by_page_by_those_who_may(scene):

@@ -57,5 +57,4 @@ async def show(request: Request[Nothing, None]) -> Reply:
         client.repeatable(lambda: overview.look(engine)),
         client.repeatable(lambda: engine.activity.activity(LAG_MINUTES + 1)),
     )
-    whole = request.principal.tenant is None
-    return Reply(200, overview.overview(seen, minutes, whole=whole))
+    return Reply(200, overview.overview(seen, minutes))

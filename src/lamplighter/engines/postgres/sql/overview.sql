@@ -33,7 +33,8 @@ $$;
 
 -- waiting_in: waiting jobs of some lanes, due and not, each counted up to `limit_`.
 -- Index: job_waiting. If there are too many to look at them all, one of the two is beyond the
--- limit anyway, and the other is looked for where turns and arrivals say that it may be.
+-- limit anyway, and mostly both are: three times as many are looked at. Else the other is looked
+-- for where turns and arrivals say that it may be, which takes longer.
 CREATE OR REPLACE FUNCTION waiting_in(
     lanes_ integer[], now_ bigint, limit_ integer, OUT ready bigint, OUT scheduled bigint
 )
@@ -49,11 +50,11 @@ BEGIN
             SELECT job.due FROM job
             WHERE job.lane = l.lane AND job.state = 'waiting' AND job.hold IS NULL
             ORDER BY job.tenant, job.due, job.seq
-            LIMIT 2 * limit_
+            LIMIT 3 * limit_
         ) AS waiting
-        LIMIT 2 * limit_
+        LIMIT 3 * limit_
     ) AS one;
-    IF ready + scheduled < 2 * limit_ THEN
+    IF ready + scheduled < 3 * limit_ THEN
         RETURN;
     END IF;
     IF ready < limit_ THEN
@@ -197,13 +198,41 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
     LEFT JOIN lane ON lane.id = head.lane
 $$;
 
--- read_tenants: the first `limit_` tenants by name that have settings, waiting or running jobs.
--- Of each lane it takes the first names, jumping from one to the next. Index: job_waiting.
-CREATE OR REPLACE FUNCTION read_tenants(limit_ integer, count_ integer)
-RETURNS TABLE (name text, weight integer, hold text, waiting bigint, running bigint)
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
+-- waiting_tenants: what tenants have waiting, each counted up to `count_`; of very many the first
+-- `limit_` by name. Index: job_waiting.
+-- Up to a million jobs it counts them as they stand in the index. Of more, it takes the first names
+-- of each lane, jumping from one to the next, and counts behind each.
+CREATE OR REPLACE FUNCTION waiting_tenants(limit_ integer, count_ integer)
+RETURNS TABLE (tenant text, number bigint)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
-    WITH RECURSIVE turns AS (
+DECLARE
+    most_ CONSTANT integer := 1000000;
+    names_ text[];
+    numbers_ bigint[];
+    seen_ numeric;
+BEGIN
+    SELECT array_agg(every.name), array_agg(least(every.number, count_)::bigint), sum(every.number)
+    INTO names_, numbers_, seen_
+    FROM (
+        SELECT turns.tenant AS name, sum(turns.number) AS number
+        FROM (
+            SELECT one.lane, one.tenant, count(*) AS number
+            FROM (
+                SELECT job.lane, job.tenant FROM job
+                WHERE job.state = 'waiting' AND job.hold IS NULL
+                ORDER BY job.lane, job.tenant
+                LIMIT most_ + 1
+            ) AS one
+            GROUP BY one.lane, one.tenant
+        ) AS turns
+        GROUP BY turns.tenant
+    ) AS every;
+    IF seen_ IS NULL OR seen_ <= most_ THEN
+        RETURN QUERY SELECT * FROM unnest(names_, numbers_);
+        RETURN;
+    END IF;
+    RETURN QUERY WITH RECURSIVE turns AS (
         SELECT lane.id AS lane, head.tenant, 1 AS nth
         FROM lane
         CROSS JOIN LATERAL (
@@ -221,6 +250,33 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
             ORDER BY job.tenant LIMIT 1
         ) AS head
         WHERE turns.nth < limit_
+    ), named AS (
+        SELECT DISTINCT turns.tenant FROM turns ORDER BY turns.tenant LIMIT limit_
+    )
+    SELECT turns.tenant, least(sum(one.number), count_)::bigint
+    FROM turns
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS number
+        FROM (
+            SELECT FROM job
+            WHERE job.lane = turns.lane AND job.tenant = turns.tenant
+              AND job.state = 'waiting' AND job.hold IS NULL
+            ORDER BY job.due, job.seq
+            LIMIT count_
+        ) AS job
+    ) AS one
+    WHERE turns.tenant <= (SELECT max(named.tenant) FROM named)
+    GROUP BY turns.tenant;
+END
+$$;
+
+-- read_tenants: the first `limit_` tenants by name that have settings, waiting or running jobs.
+CREATE OR REPLACE FUNCTION read_tenants(limit_ integer, count_ integer)
+RETURNS TABLE (name text, weight integer, hold text, waiting bigint, running bigint)
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+    WITH queued AS MATERIALIZED (
+        SELECT * FROM waiting_tenants(limit_, count_)
     ), busy AS (
         SELECT job.tenant, count(*) AS number FROM job WHERE job.state = 'running'
         GROUP BY job.tenant
@@ -229,30 +285,15 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
         FROM (
             (SELECT tenant.name FROM tenant ORDER BY tenant.name LIMIT limit_)
             UNION
-            SELECT turns.tenant FROM turns
+            SELECT queued.tenant FROM queued
             UNION
             SELECT busy.tenant FROM busy
         ) AS every
         ORDER BY every.name
         LIMIT limit_
-    ), queued AS (
-        SELECT turns.tenant, sum(one.number) AS number
-        FROM turns
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS number
-            FROM (
-                SELECT FROM job
-                WHERE job.lane = turns.lane AND job.tenant = turns.tenant
-                  AND job.state = 'waiting' AND job.hold IS NULL
-                ORDER BY job.due, job.seq
-                LIMIT count_
-            ) AS job
-        ) AS one
-        WHERE turns.tenant <= (SELECT max(named.name) FROM named)
-        GROUP BY turns.tenant
     )
     SELECT named.name, coalesce(tenant.weight, 1), tenant.hold,
-           least(coalesce(queued.number, 0), count_)::bigint, coalesce(busy.number, 0)
+           coalesce(queued.number, 0), coalesce(busy.number, 0)
     FROM named
     LEFT JOIN tenant ON tenant.name = named.name
     LEFT JOIN queued ON queued.tenant = named.name

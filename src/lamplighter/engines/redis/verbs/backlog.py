@@ -13,11 +13,11 @@ from lamplighter.engines.redis.call import Call
 from lamplighter.model.job import Level
 from lamplighter.model.stride import DEFAULT_MAX_WAIT_MS, DEFAULT_WEIGHT
 from lamplighter.port import texts
-from lamplighter.port.values import COUNT_LIMIT, QueueInfo, TenantInfo
+from lamplighter.port.values import COUNT_LIMIT, LEVEL_LIMIT, QueueInfo, TenantInfo
 
 _PAGE = 500
 _AT_ONCE = 50
-"""Lanes that are asked about at once."""
+"""Queues that are asked about at once."""
 _TENANT_LIMIT = 1_000
 _TURNS = ("line", "asleep", "shut")
 
@@ -34,27 +34,13 @@ class _Lane:
     turns: tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    tenant: str
-    ready: int
-    waiting: int
-
-
 async def queues(call: Call, most: int) -> list[QueueInfo]:
     """List queues with what waits and runs in them."""
     found: dict[str, _Queue] = {}
     now = 0
     for shard in range(call.shards):
         now, lanes = await _lanes(call, shard)
-        for start in range(0, len(lanes), _AT_ONCE):
-            some = lanes[start : start + _AT_ONCE]
-            await asyncio.gather(
-                *(
-                    _add_lane(call, found.setdefault(lane.queue, _Queue()), lane, most)
-                    for lane in some
-                )
-            )
+        await _count(call, lanes, found, most)
         queue_of = {lane.number: lane.queue for lane in lanes}
         async for lane_number, _ in _running(call, shard):
             found.setdefault(queue_of.get(lane_number, ""), _Queue()).running += 1
@@ -78,6 +64,12 @@ class _Queue:
     oldest_due: dict[Level, int] = field(default_factory=dict[Level, int])
     by_level: dict[Level, int] = field(default_factory=lambda: dict.fromkeys(Level, 0))
 
+    def missing(self, level: Level, most: int) -> tuple[int, int, int] | None:
+        """Say how many more are worth counting: due, not due, of this level; None: no more."""
+        level_rest = min(most, LEVEL_LIMIT) - self.by_level[level]
+        rest = (most - self.ready, most - self.scheduled, level_rest)
+        return rest if max(rest) > 0 else None
+
     def info(self, name: str, settings: dict[str, Any], now: int, most: int) -> QueueInfo:
         oldest = {level: now - since for level, since in self.oldest_due.items() if since <= now}
         return QueueInfo(
@@ -94,20 +86,37 @@ class _Queue:
         )
 
 
-async def _add_lane(call: Call, queue: _Queue, lane: _Lane, most: int) -> None:
-    """Count the jobs of a lane, until there are more than anybody wants to know."""
-    ready = scheduled = 0
-    async for turn in _turns(call, lane):
-        ready += turn.ready
-        scheduled += turn.waiting - turn.ready
-        if min(ready, scheduled) >= most:
-            break
-    queue.ready += ready
-    queue.scheduled += scheduled
-    queue.by_level[lane.level] += ready + scheduled
-    if lane.oldest_due is not None:
-        known = queue.oldest_due.get(lane.level, lane.oldest_due)
-        queue.oldest_due[lane.level] = min(lane.oldest_due, known)
+async def _count(call: Call, lanes: list[_Lane], found: dict[str, _Queue], most: int) -> None:
+    """Count what waits in lanes, several queues at once and the lanes of each in turn."""
+    by_queue: dict[str, list[_Lane]] = {}
+    for lane in lanes:
+        by_queue.setdefault(lane.queue, []).append(lane)
+    names = list(by_queue)
+    for start in range(0, len(names), _AT_ONCE):
+        await asyncio.gather(
+            *(
+                _add_lanes(call, found.setdefault(name, _Queue()), by_queue[name], most)
+                for name in names[start : start + _AT_ONCE]
+            )
+        )
+
+
+async def _add_lanes(call: Call, queue: _Queue, lanes: list[_Lane], most: int) -> None:
+    """Count the jobs of a queue, until there are more than anybody wants to know."""
+    for lane in lanes:
+        for which, count in zip(_TURNS, lane.turns, strict=True):
+            start = 0
+            while start < count and (missing := queue.missing(lane.level, most)) is not None:
+                asked = (lane.number, which, start, *missing)
+                looked, ready, waiting = await call.run("inspect_backlog", asked, shard=lane.shard)
+                queue.ready += ready
+                queue.scheduled += waiting - ready
+                queue.by_level[lane.level] += waiting
+                # Turns may have gone meanwhile.
+                start += looked or count
+        if lane.oldest_due is not None:
+            known = queue.oldest_due.get(lane.level, lane.oldest_due)
+            queue.oldest_due[lane.level] = min(lane.oldest_due, known)
 
 
 async def tenants(call: Call) -> list[TenantInfo]:
@@ -118,8 +127,8 @@ async def tenants(call: Call) -> list[TenantInfo]:
         found.add(name)
     for shard in range(call.shards):
         for lane in (await _lanes(call, shard))[1]:
-            async for turn in _turns(call, lane):
-                found.add(turn.tenant, waiting=turn.waiting)
+            async for tenant, waiting in _turns(call, lane):
+                found.add(tenant, waiting=waiting)
         async for _, tenant in _running(call, shard):
             found.add(tenant, running=1)
     infos: list[TenantInfo] = []
@@ -174,16 +183,16 @@ async def _lanes(call: Call, shard: int) -> tuple[int, list[_Lane]]:
             return now, found
 
 
-async def _turns(call: Call, lane: _Lane) -> AsyncIterator[_Turn]:
-    """Read the turns of a lane, page by page; one that moves meanwhile counts once."""
+async def _turns(call: Call, lane: _Lane) -> AsyncIterator[tuple[str, int]]:
+    """Read tenants of a lane and what they have waiting; one that moves meanwhile counts once."""
     known: set[bytes] = set()
     for which, count in zip(_TURNS, lane.turns, strict=True):
         for start in range(0, count, _PAGE):
             page = await call.run("inspect_turns", (lane.number, which, start), shard=lane.shard)
-            for tenant, ready, waiting in page:
+            for tenant, waiting in zip(page[::2], page[1::2], strict=True):
                 if tenant not in known:
                     known.add(tenant)
-                    yield _Turn(tenant.decode(), ready, waiting)
+                    yield tenant.decode(), waiting
 
 
 async def _running(call: Call, shard: int) -> AsyncIterator[tuple[int, str]]:

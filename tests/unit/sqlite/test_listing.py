@@ -1,0 +1,110 @@
+"""Listings: whatever the database sorts out beforehand, a page is what the filter means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lamplighter.engines.sqlite.verbs import inspect
+from lamplighter.model.job import Extras, Level, Status
+from lamplighter.model.retry import Retry
+from lamplighter.port.conformance.builders import (
+    BOOM,
+    claim,
+    completed,
+    failed,
+    new_job,
+    submit,
+)
+from lamplighter.port.filters import matcher
+from lamplighter.port.values import JobFilter
+
+if TYPE_CHECKING:
+    from lamplighter.port.store import Engine
+
+BY = {"by": "alice", "reason": "to see"}
+FILTERS = [
+    *(JobFilter(statuses=(status.value,)) for status in Status),
+    JobFilter(statuses=("pending",)),
+    JobFilter(statuses=("failed", "running")),
+    JobFilter(types=("work",)),
+    JobFilter(types=("work", "bill"), queues=("slow",)),
+    JobFilter(types=("nothing",)),
+    JobFilter(queues=("slow",), tenants=("acme", 'a "quoted" one')),
+    JobFilter(tenants=("nobody",)),
+    JobFilter(tag="red"),
+    JobFilter(fingerprints=(BOOM.fingerprint,)),
+    JobFilter(finished_after_ms=0, types=("work",)),
+    JobFilter(finished_before_ms=0),
+]
+
+
+async def listed(engine: Engine, which: JobFilter, limit: int) -> list[str]:
+    found: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await engine.inspector.jobs(which, limit=limit, cursor=cursor)
+        assert len(page.jobs) <= limit
+        found += [record.job.id for record in page.jobs]
+        if (cursor := page.cursor) is None:
+            return found
+
+
+async def mixed(engine: Engine) -> None:
+    """Fill a store with jobs of every kind."""
+    for tenant in ("acme", 'a "quoted" one', "default"):
+        for type_name, queue in (("work", "default"), ("work", "slow"), ("bill", "slow")):
+            more = {"type": type_name, "queue": queue, "tenant": tenant}
+            await submit(
+                engine,
+                new_job(**more),
+                new_job(**more, extras=Extras(tags=("red", "blue"))),
+                new_job(**more, level=Level.LOW, delay_ms=3_600_000),
+                new_job(**more, held=True),
+            )
+    taken = await claim(engine, 8, "default", "slow", types=("work", "bill"))
+    done, dead, again, stopping, *_ = taken
+    await engine.jobs.settle(
+        [
+            completed(done),
+            failed(dead, retry=Retry(max_attempts=1)),
+            failed(again, retry=Retry(delays=[3600.0])),
+        ]
+    )
+    (waiting,) = (await engine.inspector.jobs(JobFilter(statuses=("ready",)), limit=1)).jobs
+    await engine.jobs.cancel([stopping.job.id, waiting.job.id], **BY)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 500])
+async def test_a_page_is_what_the_filter_means(
+    engine: Engine, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await mixed(engine)
+    records = (await engine.inspector.jobs(JobFilter(), limit=500)).jobs
+    monkeypatch.setattr(inspect, "SCAN_LIMIT", 7)
+
+    for which in FILTERS:
+        matches = matcher(which)
+        wanted = [record.job.id for record in records if matches(record)]
+        assert await listed(engine, which, limit) == wanted, which
+
+
+async def test_a_rare_job_is_found_behind_many_others(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect, "SCAN_LIMIT", 1_000)
+    rare = new_job(tenant="rare")
+    await submit(engine, rare, *(new_job() for _ in range(2_500)))
+
+    first = await engine.inspector.jobs(JobFilter(tenants=("rare",)), limit=10)
+
+    assert (first.jobs, first.cursor is None) == ([], False)
+    assert await listed(engine, JobFilter(tenants=("rare",)), 10) == [rare.id]
+
+
+async def test_what_each_tenant_has_waiting_is_counted_over_all_lanes(engine: Engine) -> None:
+    await mixed(engine)
+    for tenant in await engine.inspector.tenants():
+        waits = JobFilter(tenants=(tenant.name,), statuses=("pending",))
+        assert tenant.waiting == len(await listed(engine, waits, 500)) > 0
