@@ -20,7 +20,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run test postgres pooled redis console console-check console-test screenshots check format lint types layers generated supply sbom fix coverage \
-	conformance calendar year faults hostile bench bench-peers bench-http lock clean
+	conformance calendar year faults hostile bench bench-peers bench-http bench-pages lock clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -142,6 +142,9 @@ build/hostile/.made build/peers/.made build/peers-arq/.made build/peers-taskiq/.
 	@$(PYTHON) -m venv --clear build/$*
 	@build/$*/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
 	@touch $@
+
+bench-pages: $(VENV)/.dev ## Measure what each page of the console takes in a store of a million jobs (ENGINE, ARGS)
+	$(BIN)/python -m benchmarks.pages --engine $(ENGINE) $(ARGS)
 
 bench-http: $(VENV)/.dev build/peers/.made build/peers-arq/.made ## Measure the HTTP service beside FastAPI with Celery and arq (ROUNDS, SECONDS, PROCESSES)
 	$(BIN)/python -m benchmarks.http $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SECONDS),--seconds $(SECONDS)) \

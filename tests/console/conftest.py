@@ -39,7 +39,7 @@ class Sins:
     """What a page has done that it must not do."""
 
     def __init__(self, context: BrowserContext, origin: str) -> None:
-        self._seen: list[str] = []
+        self.seen: list[str] = []
         self._forgiven: list[str] = []
         self._origin = origin
         context.add_init_script(
@@ -47,7 +47,7 @@ class Sins:
             " console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))"
         )
         context.on("dialog", self._dialog)
-        context.on("weberror", lambda error: self._seen.append(f"error: {error.error}"))
+        context.on("weberror", lambda error: self.seen.append(f"error: {error.error}"))
         context.on("console", self._console)
         context.on("request", self._request)
 
@@ -56,21 +56,21 @@ class Sins:
         self._forgiven.append(words)
 
     @property
-    def seen(self) -> list[str]:
-        return [sin for sin in self._seen if not any(words in sin for words in self._forgiven)]
+    def unforgiven(self) -> list[str]:
+        return [sin for sin in self.seen if not any(words in sin for words in self._forgiven)]
 
     def _dialog(self, dialog) -> None:
-        self._seen.append(f"dialog: {dialog.message}")
+        self.seen.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     def _console(self, message) -> None:
         # Only `lamplighter dev` has this route, and asking is how the console finds out.
         if message.type == "error" and not message.location["url"].endswith("/v1/dev"):
-            self._seen.append(f"{message.text} {message.location['url']}")
+            self.seen.append(f"{message.text} {message.location['url']}")
 
     def _request(self, request) -> None:
         if not request.url.startswith((self._origin, "data:", "blob:")):
-            self._seen.append(f"request to {request.url}")
+            self.seen.append(f"request to {request.url}")
 
 
 Look = Callable[..., Page]
@@ -94,4 +94,4 @@ def look(browser) -> Iterator[Look]:
     yield look
     for context in contexts:
         context.close()
-    assert [sin for sins in watched for sin in sins.seen] == []
+    assert [sin for sins in watched for sin in sins.unforgiven] == []

@@ -201,7 +201,8 @@ async def test_a_job_shows_what_it_was_given(scene):
     assert given["arguments"] == {"order_id": "o-1", "cents": 5}
     assert (given["priority"], given["delivery"]) == ("high", "at_least_once")
     assert (given["tags"], given["metadata"]) == (["eu"], {"trace": "t-1"})
-    assert (given["timeout"], given["retry"]["max_attempts"], given["retry"]["fixed"]) == (30, 2, 10)
+    retry = given["retry"]
+    assert (given["timeout"], retry["max_attempts"], retry["fixed"]) == (30, 2, 10)
     assert (given["hold"]["by"], given["hold"]["reason"]) == ("local", "wait")
     assert (given["progress"], given["schedule"], given["cancel"]) == (None, None, None)
 

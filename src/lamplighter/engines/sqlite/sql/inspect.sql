@@ -9,7 +9,7 @@ FROM job
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE id = :id;
 
--- name: beyond
+-- name: beyond_jobs
 -- The first job, newest first, behind a stretch of so many.
 -- in: before, stretch
 SELECT seq FROM job WHERE seq < :before ORDER BY seq DESC LIMIT 1 OFFSET :stretch;
@@ -32,17 +32,55 @@ WHERE seq < :before
 ORDER BY seq DESC
 LIMIT :limit;
 
+-- name: beyond_dead
+-- The first dead letter behind a stretch of so many. Index: job_dead.
+-- in: finished, seq, stretch
+SELECT finished, seq FROM job INDEXED BY job_dead
+WHERE state = 'dead' AND (finished, seq) < (:finished, :seq)
+ORDER BY finished DESC, seq DESC
+LIMIT 1 OFFSET :stretch;
+
 -- name: dead
--- Dead letters, newest first. Index: job_dead.
--- in: finished, seq, limit
+-- Dead letters, newest first, without most of those that a filter does not mean. Index: job_dead.
+-- in: finished, seq, beyond_finished, beyond_seq, lanes, tenants, limit
 SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
        generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
        claimed, expires, finished, reason, result, result_note, error, progress.value
 FROM job INDEXED BY job_dead
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
-WHERE state = 'dead' AND (finished, seq) < (:finished, :seq)
+WHERE state = 'dead'
+  AND (finished, seq) < (:finished, :seq)
+  AND (finished, seq) > (:beyond_finished, :beyond_seq)
+  AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
+  AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
 ORDER BY finished DESC, seq DESC
 LIMIT :limit;
+
+-- name: dead_groups
+-- The newest dead letters by lane and fingerprint; of each group the newest stands for all, as it
+-- has the greatest of their times. What cannot be read has no fingerprint and no tag.
+-- Index: job_dead.
+-- in: stretch, lanes, tenants, prints, tag, after, before
+SELECT lane, print, count(*), max(rank), finished, id, reason, error
+FROM (
+    SELECT lane, tenant, finished, id, reason, error, extras,
+           -row_number() OVER (ORDER BY finished DESC, seq DESC) AS rank,
+           coalesce(CASE WHEN json_valid(error) THEN json_extract(error, '$.fingerprint') END, '')
+               AS print
+    FROM job INDEXED BY job_dead
+    WHERE state = 'dead'
+    ORDER BY finished DESC, seq DESC
+    LIMIT :stretch
+)
+WHERE (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
+  AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
+  AND (:prints IS NULL OR (error IS NOT NULL
+                           AND print IN (SELECT value FROM json_each(:prints))))
+  AND (:tag IS NULL OR (json_valid(extras)
+                        AND :tag IN (SELECT value FROM json_each(extras, '$.tags'))))
+  AND (:after IS NULL OR finished >= :after)
+  AND (:before IS NULL OR finished < :before)
+GROUP BY lane, print;
 
 -- name: counts
 -- Jobs per state, each exact up to a limit. Each part is served by its own partial index.

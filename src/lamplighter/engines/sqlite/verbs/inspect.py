@@ -28,6 +28,8 @@ from lamplighter.port.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lamplighter.engines.sqlite.transaction import Row, Transaction
 
 SQL = load("inspect")
@@ -56,61 +58,46 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
 
     Dead letters have an index of their own and are listed by the time of death.
     """
-    if statuses_of(which) == frozenset({"dead"}):
-        return _dead_jobs(tx, which, limit, cursor)
-    (before,) = place_of(cursor, 1)
-    row = tx.one(SQL["beyond"], before, SCAN_LIMIT)
-    beyond = -1 if row is None else row[0]
-    matches, coarse = matcher(which), _coarse(tx, which)
-    found: list[JobRecord] = []
-    step = max(100, limit)
+    statuses, lanes, tenants = statuses_of(which), _lanes(tx, which), _listed(which.tenants)
+    if statuses == frozenset({"dead"}):
+        name, keys, coarse = "dead", (25, 0), (lanes, tenants)
+    else:
+        states = _listed(sorted({_STATES.get(status, status) for status in statuses}))
+        name, keys, coarse = "jobs", (0,), (states, lanes, tenants, bool(which.fingerprints))
+    place = place_of(cursor, len(keys))
+    beyond = tx.one(SQL[f"beyond_{name}"], *place, SCAN_LIMIT)
+    end = (-1,) * len(keys) if beyond is None else tuple(beyond)
+    matches, found, step = matcher(which), list[JobRecord](), max(100, limit)
     while True:
-        rows = tx.all(SQL["jobs"], before, beyond, *coarse, step)
+        rows = tx.all(SQL[name], *place, *end, *coarse, step)
         for row in rows:
-            before, record = row[0], _record(tx, row)
-            if matches(record):
-                found.append(record)
-            if len(found) == limit:
-                return JobPage(found, cursor_of((before,)))
-        if len(rows) < step:
-            return JobPage(found, None if beyond < 0 else cursor_of((beyond + 1,)))
-
-
-def _coarse(tx: Transaction, which: JobFilter) -> tuple[str | None, str | None, str | None, bool]:
-    """Give what the database can tell of a filter: states, lanes, tenants, whether it failed."""
-    states = lanes = None
-    if statuses := statuses_of(which):
-        states = json.dumps(sorted({_STATES.get(status, status) for status in statuses}))
-    if which.types or which.queues:
-        lanes = json.dumps(
-            [
-                lane.id
-                for lane in tx.catalog.all_lanes()
-                if (not which.types or lane.type in which.types)
-                and (not which.queues or lane.queue in which.queues)
-            ]
-        )
-    tenants = json.dumps(which.tenants) if which.tenants else None
-    return states, lanes, tenants, bool(which.fingerprints)
-
-
-def _dead_jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> JobPage:
-    matches, place = matcher(which), place_of(cursor, 2)
-    found: list[JobRecord] = []
-    scanned = 0
-    while scanned < SCAN_LIMIT:
-        step = min(SCAN_LIMIT - scanned, max(100, limit))
-        rows = tx.all(SQL["dead"], *place, step)
-        for row in rows:
-            scanned += 1
-            place, record = (row[25], row[0]), _record(tx, row)
+            place, record = tuple(row[key] for key in keys), _record(tx, row)
             if matches(record):
                 found.append(record)
             if len(found) == limit:
                 return JobPage(found, cursor_of(place))
         if len(rows) < step:
-            return JobPage(found, None)
-    return JobPage(found, cursor_of(place))
+            # The one beyond is the first of the next page: a cursor stands before it.
+            return JobPage(found, None if beyond is None else cursor_of((*end[:-1], end[-1] + 1)))
+
+
+def _lanes(tx: Transaction, which: JobFilter) -> str | None:
+    """Give the lanes that types and queues mean, as JSON; None: all."""
+    if not which.types and not which.queues:
+        return None
+    return json.dumps(
+        [
+            lane.id
+            for lane in tx.catalog.all_lanes()
+            if (not which.types or lane.type in which.types)
+            and (not which.queues or lane.queue in which.queues)
+        ]
+    )
+
+
+def _listed(names: Sequence[str]) -> str | None:
+    """Give names as JSON; None: whatever they are."""
+    return json.dumps(names) if names else None
 
 
 def counts(tx: Transaction) -> dict[str, int]:
@@ -238,25 +225,34 @@ def logs(
 
 def dead_groups(tx: Transaction, which: JobFilter) -> list[DeadGroup]:
     """Group dead letters by type and fingerprint."""
-    matches = matcher(which)
-    groups: dict[tuple[str, str], list[JobRecord]] = {}
-    for row in tx.all(SQL["dead"], *place_of(None, 2), SCAN_LIMIT):
-        record = _record(tx, row)
-        if matches(record):
-            fingerprint = record.error.fingerprint if record.error else ""
-            groups.setdefault((record.job.type, fingerprint), []).append(record)
+    statuses = statuses_of(which)
+    if statuses and "dead" not in statuses:
+        return []
+    rows = tx.all(
+        SQL["dead_groups"],
+        SCAN_LIMIT,
+        _lanes(tx, which),
+        _listed(which.tenants),
+        _listed(which.fingerprints),
+        which.tag,
+        which.finished_after_ms,
+        which.finished_before_ms,
+    )
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: -row[3]):
+        groups.setdefault((tx.catalog.by_id(row[0]).type, row[1]), []).append(row)
     found = [
         DeadGroup(
             fingerprint=fingerprint,
             type=type_name,
-            queue=members[0].job.queue,
-            error=members[0].error,
-            reason=members[0].reason or "",
-            count=len(members),
-            newest_at_ms=members[0].finished_at_ms or 0,
-            example=members[0].job.id,
+            queue=tx.catalog.by_id(parts[0][0]).queue,
+            error=texts.error_of(parts[0][7]),
+            reason=parts[0][6] or "",
+            count=sum(part[2] for part in parts),
+            newest_at_ms=parts[0][4] or 0,
+            example=parts[0][5],
         )
-        for (type_name, fingerprint), members in groups.items()
+        for (type_name, fingerprint), parts in groups.items()
     ]
     return sorted(found, key=lambda group: (-group.count, group.type, group.fingerprint))
 
