@@ -107,7 +107,7 @@ def test_addresses_are_only_text(hostile, look, path):
     page = look(hostile, path)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     harmless(page)
-    look.sins[-1].forgive("404")
+    look.sins[-1].forgive("status of 404")
 
 
 def test_what_cannot_be_seen_is_named(hostile, look):

@@ -27,7 +27,7 @@ def test_filters_stand_in_the_address_and_are_links(shared, look):
 def test_a_filter_that_cannot_be_is_explained(shared, look):
     page = look(shared, "#/jobs?status=nonsense")
     expect(page.get_by_role("alert")).to_contain_text("nonsense")
-    look.sins[-1].forgive("400")
+    look.sins[-1].forgive("status of 400")
 
 
 def test_a_selection_is_changed_and_each_job_has_its_outcome(own, look):
@@ -48,7 +48,7 @@ def test_a_selection_is_changed_and_each_job_has_its_outcome(own, look):
         assert own.ask("GET", f"/v1/jobs/{each}/input")["cancel"]["reason"] == "not needed"
     refused = outcomes.get_by_role("listitem").filter(has_text=ended)
     expect(refused).to_have_class("bad")
-    look.sins[-1].forgive("409")
+    look.sins[-1].forgive("status of 409")
 
 
 def test_many_jobs_are_read_page_by_page(own, look):
@@ -114,4 +114,4 @@ def test_a_held_job_says_why_it_does_not_run(own, look):
 def test_a_job_that_is_not_there_is_said_so(shared, look):
     page = look(shared, "#/jobs/nobody")
     expect(page.get_by_role("alert").first).to_contain_text("nobody")
-    look.sins[-1].forgive("404")
+    look.sins[-1].forgive("status of 404")

@@ -35,7 +35,7 @@ def token(folder, *scopes: str, tenant: str | None = None) -> str:
 
 def refused(look) -> None:
     """Forget what the browser noted about a 401, as it must."""
-    look.sins[-1].forgive("401")
+    look.sins[-1].forgive("status of 401")
 
 
 def test_without_a_token_one_is_asked_for(locked, look):
@@ -117,4 +117,4 @@ def test_whoever_has_one_tenant_sees_no_other(locked, look):
     locked.becomes("cancelled", mine)
     page.goto(f"{locked.url}/#/jobs/{other}")
     expect(page.get_by_role("alert").first).to_contain_text(other)
-    look.sins[-1].forgive("404")
+    look.sins[-1].forgive("status of 404")

@@ -367,4 +367,4 @@ def test_the_form_and_its_conflicts_show_the_worst_as_text(own, look, width):
     expect(page.get_by_label("summary")).to_contain_text("At 03:45 every day")
     harmless(page)
     assert own.ask("GET", path)["spec"]["arguments"] == {"name": SCRIPT + WORST}
-    look.sins[-1].forgive("409")
+    look.sins[-1].forgive("status of 409")

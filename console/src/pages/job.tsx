@@ -139,7 +139,10 @@ function Summary({ job, input }: { job: Job; input: JobInput | undefined }) {
           ["Due", job.next_run && <Ago at={job.next_run} />],
           ["Started", job.started_at && <Ago at={job.started_at} />],
           ["Finished", job.finished_at && <Ago at={job.finished_at} />],
-          ["Took", took && <Took from={job.started_at ?? ""} to={job.finished_at} />],
+          [
+            job.finished_at ? "Took" : "Runs for",
+            took && <Took from={job.started_at ?? ""} to={job.finished_at} />,
+          ],
           ["Timeout", input?.timeout && duration(input.timeout)],
           ["Retry", input?.retry && <Retry policy={input.retry} />],
           ["Delivery", input?.delivery === "at_most_once" ? "at most once" : null],
@@ -247,6 +250,7 @@ function Failure({ job }: { job: Job }) {
 
 function Result({ job }: { job: Job }) {
   if (job.result_note) return <Text value={job.result_note} />;
-  if (job.status !== "succeeded") return <p class="dim">None yet.</p>;
+  if (job.status !== "succeeded")
+    return <p class="dim">{isOver(job.status) ? "None." : "None yet."}</p>;
   return <Json value={job.result} />;
 }
