@@ -12,7 +12,7 @@ from tests.faults.audit import author_of
 from tests.faults.history import Ending, History, Write
 
 _TABLE = """
-CREATE TABLE IF NOT EXISTS audit (
+CREATE TABLE IF NOT EXISTS noted (
     number INTEGER PRIMARY KEY,
     now INTEGER NOT NULL,
     id TEXT NOT NULL,
@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS audit (
 
 _INSERTED = """
 CREATE TRIGGER IF NOT EXISTS audit_inserted AFTER INSERT ON job BEGIN
-    INSERT INTO audit (now, id, lane, tenant, new_state, generation, due)
+    INSERT INTO noted (now, id, lane, tenant, new_state, generation, due)
     VALUES (now_ms(), NEW.id, NEW.lane, NEW.tenant, NEW.state, NEW.generation, NEW.due);
 END
 """
@@ -47,7 +47,7 @@ END
 # An error stays in the row while a job waits, so only a changed one was written just now.
 _UPDATED = """
 CREATE TRIGGER IF NOT EXISTS audit_updated AFTER UPDATE ON job BEGIN
-    INSERT INTO audit (now, id, lane, tenant, old_state, new_state, old_generation, generation,
+    INSERT INTO noted (now, id, lane, tenant, old_state, new_state, old_generation, generation,
                        old_lease, lease, old_nonce, nonce, worker, due, claimed, old_expires,
                        attempt, abandoned, crashed, written)
     VALUES (now_ms(), NEW.id, NEW.lane, NEW.tenant, OLD.state, NEW.state, OLD.generation,
@@ -62,17 +62,17 @@ END
 
 _DELETED = """
 CREATE TRIGGER IF NOT EXISTS audit_deleted AFTER DELETE ON job BEGIN
-    INSERT INTO audit (now, id, lane, tenant, old_state, old_generation, generation)
+    INSERT INTO noted (now, id, lane, tenant, old_state, old_generation, generation)
     VALUES (now_ms(), OLD.id, OLD.lane, OLD.tenant, OLD.state, OLD.generation, OLD.generation);
 END
 """
 
 _WRITES = """
-SELECT audit.*, band.queue, band.level
-FROM audit
-JOIN lane ON lane.id = audit.lane
+SELECT noted.*, band.queue, band.level
+FROM noted
+JOIN lane ON lane.id = noted.lane
 JOIN band ON band.id = lane.band
-ORDER BY audit.number
+ORDER BY noted.number
 """
 
 _ENDINGS = """
