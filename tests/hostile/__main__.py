@@ -38,7 +38,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=int, default=240, help="of all callers together")
+    parser.add_argument("--seconds", type=int, default=180, help="of all callers together")
     parser.add_argument("--only", choices=[caller.name for caller in CALLERS], help="this caller")
     return parser.parse_args()
 

@@ -10,8 +10,9 @@ import pytest
 from lamplighter.engines.postgres import ids
 from lamplighter.engines.postgres.engine import PostgresEngine
 from lamplighter.engines.postgres.filters import parameters
+from lamplighter.engines.postgres.verbs import inspect
 from lamplighter.model.job import Extras, JobState, status_of
-from lamplighter.port.conformance.builders import new_job, submit
+from lamplighter.port.conformance.builders import claim, new_job, submit
 from lamplighter.port.values import JobFilter
 
 LAST = 9_000_000_000_000_000
@@ -238,3 +239,23 @@ async def test_tenants_are_found_before_any_claim_has_seen_their_jobs(engine: Po
 
     assert [tenant.name for tenant in found] == names[:1_000]
     assert [tenant.waiting for tenant in found[:6]] == [2, 2, 2, 2, 2, 1]
+
+
+async def test_tenants_of_very_many_jobs_are_counted_as_those_of_few(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+):
+    await submit(
+        engine,
+        *(new_job(type_name, tenant=f"t{n % 5}") for n in range(40) for type_name in ("a", "b")),
+        *(new_job("a", tenant=f"t{n}", held=True) for n in range(9)),
+        new_job("c", tenant="alone", delay_ms=60_000),
+    )
+    await claim(engine, 7, types=("a",))
+    few = await engine.inspector.tenants()
+    monkeypatch.setattr(inspect, "COUNTED", 10)
+
+    many = await engine.inspector.tenants()
+
+    assert many == few
+    assert sum(tenant.waiting for tenant in few) == 80 + 1 - 7
+    assert sum(tenant.running for tenant in few) == 7

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +24,8 @@ from lamplighter.port.filters import matcher
 from lamplighter.port.values import JobFilter
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lamplighter.port.store import Engine
 
 BY = {"by": "alice", "reason": "to see"}
@@ -108,3 +113,47 @@ async def test_what_each_tenant_has_waiting_is_counted_over_all_lanes(engine: En
     for tenant in await engine.inspector.tenants():
         waits = JobFilter(tenants=(tenant.name,), statuses=("pending",))
         assert tenant.waiting == len(await listed(engine, waits, 500)) > 0
+
+
+async def test_dead_letters_are_grouped_as_the_filter_means(engine: Engine) -> None:
+    await mixed(engine)
+    taken = await claim(engine, 9, "default", "slow", types=("work", "bill"))
+    once = Retry(max_attempts=1)
+    for number, one in enumerate(taken):
+        error = replace(BOOM, fingerprint=f"f-{number % 2}")
+        await engine.jobs.settle([failed(one, error, retry=once)])
+    dead = (await engine.inspector.jobs(JobFilter(statuses=("dead",)), limit=500)).jobs
+    last = dead[-1].finished_at_ms
+
+    for which in (
+        *FILTERS,
+        JobFilter(fingerprints=("f-0", "other")),
+        JobFilter(tag="red", tenants=("acme", "default")),
+        JobFilter(finished_after_ms=last, finished_before_ms=last + 1),
+    ):
+        matches = matcher(which)
+        wanted: dict[tuple[str, str], list[str]] = {}
+        for record in filter(matches, dead):
+            key = (record.job.type, record.error.fingerprint)
+            wanted.setdefault(key, []).append(record.job.id)
+        found = await engine.inspector.dead_groups(which)
+        assert {(group.type, group.fingerprint): group.count for group in found} == {
+            key: len(ids) for key, ids in wanted.items()
+        }, which
+        for group in found:
+            assert group.example == wanted[group.type, group.fingerprint][0]
+            assert group.error.message == BOOM.message
+
+
+async def test_an_error_that_cannot_be_read_hides_no_other_dead_letter(
+    engine: Engine, path: Path
+) -> None:
+    await mixed(engine)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE job SET error = 'no JSON', extras = '{' WHERE state = 'dead'")
+        connection.commit()
+
+    (group,) = await engine.inspector.dead_groups(JobFilter())
+
+    assert (group.fingerprint, group.count, group.error.message) == ("", 1, "no JSON")
+    assert await engine.inspector.dead_groups(JobFilter(tag="red")) == []

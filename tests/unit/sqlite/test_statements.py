@@ -23,6 +23,7 @@ SCANS_ALLOWED = {
     ("inspect", "tenants"),
     ("inspect", "waiting_tenants"),  # what waits, by a narrow index
     ("inspect", "counts"),  # bounded by a limit
+    ("inspect", "dead_groups"),
     ("activity", "held"),  # the same
     ("prune", "how_many"),  # counts narrow indexes
     ("prune", "requests"),  # the running jobs again

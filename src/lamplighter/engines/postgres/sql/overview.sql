@@ -200,14 +200,13 @@ $$;
 
 -- waiting_tenants: what tenants have waiting, each counted up to `count_`; of very many the first
 -- `limit_` by name. Index: job_waiting.
--- Up to a million jobs it counts them as they stand in the index. Of more, it takes the first names
--- of each lane, jumping from one to the next, and counts behind each.
-CREATE OR REPLACE FUNCTION waiting_tenants(limit_ integer, count_ integer)
+-- Up to `most_` jobs it counts them as they stand in the index. Of more, it takes the first names of
+-- each lane, jumping from one to the next, and counts behind each.
+CREATE OR REPLACE FUNCTION waiting_tenants(limit_ integer, count_ integer, most_ integer)
 RETURNS TABLE (tenant text, number bigint)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
-    most_ CONSTANT integer := 1000000;
     names_ text[];
     numbers_ bigint[];
     seen_ numeric;
@@ -271,12 +270,12 @@ END
 $$;
 
 -- read_tenants: the first `limit_` tenants by name that have settings, waiting or running jobs.
-CREATE OR REPLACE FUNCTION read_tenants(limit_ integer, count_ integer)
+CREATE OR REPLACE FUNCTION read_tenants(limit_ integer, count_ integer, most_ integer)
 RETURNS TABLE (name text, weight integer, hold text, waiting bigint, running bigint)
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
     WITH queued AS MATERIALIZED (
-        SELECT * FROM waiting_tenants(limit_, count_)
+        SELECT * FROM waiting_tenants(limit_, count_, most_)
     ), busy AS (
         SELECT job.tenant, count(*) AS number FROM job WHERE job.state = 'running'
         GROUP BY job.tenant

@@ -29,6 +29,8 @@ from lamplighter.port.values import (
 )
 
 SCAN_LIMIT = 10_000
+COUNTED = 1_000_000
+"""Waiting jobs up to which those of all tenants are counted one by one, which is the quickest."""
 _TENANT_LIMIT = 1_000
 _BEFORE_ALL = (-1, -1)
 _PAGE = "%s::integer, %s::integer"
@@ -131,8 +133,8 @@ def _queue(levels: list[Row], most: int) -> QueueInfo:
 async def tenants(call: Call) -> list[TenantInfo]:
     """List tenants with settings or jobs."""
     rows = await call.rows(
-        f"SELECT * FROM {call.function('read_tenants')}(%s, %s) ORDER BY name",
-        (_TENANT_LIMIT, COUNT_LIMIT),
+        f"SELECT * FROM {call.function('read_tenants')}(%s, %s, %s) ORDER BY name",
+        (_TENANT_LIMIT, COUNT_LIMIT, COUNTED),
     )
     return [
         TenantInfo(

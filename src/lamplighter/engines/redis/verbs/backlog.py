@@ -16,8 +16,9 @@ from lamplighter.port import texts
 from lamplighter.port.values import COUNT_LIMIT, LEVEL_LIMIT, QueueInfo, TenantInfo
 
 _PAGE = 500
-_AT_ONCE = 50
-"""Queues that are asked about at once."""
+_AT_ONCE = 4
+"""Queues or lanes that are asked about at once: the server is at work while answers are read, and
+nobody else waits for more than that."""
 _TENANT_LIMIT = 1_000
 _TURNS = ("line", "asleep", "shut")
 
@@ -126,9 +127,10 @@ async def tenants(call: Call) -> list[TenantInfo]:
     for name in settings:
         found.add(name)
     for shard in range(call.shards):
-        for lane in (await _lanes(call, shard))[1]:
-            async for tenant, waiting in _turns(call, lane):
-                found.add(tenant, waiting=waiting)
+        lanes = (await _lanes(call, shard))[1]
+        for start in range(0, len(lanes), _AT_ONCE):
+            some = lanes[start : start + _AT_ONCE]
+            await asyncio.gather(*(_add_tenants(call, lane, found) for lane in some))
         async for _, tenant in _running(call, shard):
             found.add(tenant, running=1)
     infos: list[TenantInfo] = []
@@ -144,6 +146,11 @@ async def tenants(call: Call) -> list[TenantInfo]:
             )
         )
     return infos
+
+
+async def _add_tenants(call: Call, lane: _Lane, found: _Tenants) -> None:
+    async for tenant, waiting in _turns(call, lane):
+        found.add(tenant, waiting=waiting)
 
 
 class _Tenants:

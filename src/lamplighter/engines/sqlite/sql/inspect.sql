@@ -17,7 +17,8 @@ SELECT seq FROM job WHERE seq < :before ORDER BY seq DESC LIMIT 1 OFFSET :stretc
 -- name: jobs
 -- Jobs of a stretch, newest first, without most of those that a filter does not mean: states,
 -- lanes and tenants are JSON lists, or NULL for all. The rest of the filter looks at the records.
--- in: before, beyond, states, lanes, tenants, wrong, limit
+-- What cannot be read has no tag.
+-- in: before, beyond, states, lanes, tenants, tag, after, until, held, tried, failed, limit
 SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
        generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
        claimed, expires, finished, reason, result, result_note, error, progress.value
@@ -28,7 +29,13 @@ WHERE seq < :before
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
   AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
-  AND (:wrong = 0 OR error IS NOT NULL)
+  AND (:tag IS NULL OR (json_valid(extras)
+                        AND :tag IN (SELECT value FROM json_each(extras, '$.tags'))))
+  AND (:after IS NULL OR finished >= :after)
+  AND (:until IS NULL OR finished < :until)
+  AND (:held = 0 OR hold IS NOT NULL)
+  AND (:tried = 0 OR attempt > 0)
+  AND (:failed = 0 OR error IS NOT NULL)
 ORDER BY seq DESC
 LIMIT :limit;
 
@@ -57,14 +64,13 @@ ORDER BY finished DESC, seq DESC
 LIMIT :limit;
 
 -- name: dead_groups
--- The newest dead letters by lane and fingerprint; of each group the newest stands for all, as it
--- has the greatest of their times. What cannot be read has no fingerprint and no tag.
+-- The newest dead letters by lane and fingerprint; the columns behind the greatest of their times
+-- are those of the job that has it. What cannot be read has no fingerprint and no tag.
 -- Index: job_dead.
--- in: stretch, lanes, tenants, prints, tag, after, before
-SELECT lane, print, count(*), max(rank), finished, id, reason, error
+-- in: stretch, lanes, tenants, prints, tag, after, until
+SELECT lane, print, count(*), max(printf('%020d %020d', finished, seq)), finished, id, reason, error
 FROM (
-    SELECT lane, tenant, finished, id, reason, error, extras,
-           -row_number() OVER (ORDER BY finished DESC, seq DESC) AS rank,
+    SELECT lane, tenant, finished, seq, id, reason, error, extras,
            coalesce(CASE WHEN json_valid(error) THEN json_extract(error, '$.fingerprint') END, '')
                AS print
     FROM job INDEXED BY job_dead
@@ -79,7 +85,7 @@ WHERE (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
   AND (:tag IS NULL OR (json_valid(extras)
                         AND :tag IN (SELECT value FROM json_each(extras, '$.tags'))))
   AND (:after IS NULL OR finished >= :after)
-  AND (:before IS NULL OR finished < :before)
+  AND (:until IS NULL OR finished < :until)
 GROUP BY lane, print;
 
 -- name: counts

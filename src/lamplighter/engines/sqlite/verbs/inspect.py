@@ -58,12 +58,11 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
 
     Dead letters have an index of their own and are listed by the time of death.
     """
-    statuses, lanes, tenants = statuses_of(which), _lanes(tx, which), _listed(which.tenants)
-    if statuses == frozenset({"dead"}):
-        name, keys, coarse = "dead", (25, 0), (lanes, tenants)
+    coarse: tuple[object, ...] = (_lanes(tx, which), _listed(which.tenants))
+    if statuses_of(which) == frozenset({"dead"}):
+        name, keys = "dead", (25, 0)
     else:
-        states = _listed(sorted({_STATES.get(status, status) for status in statuses}))
-        name, keys, coarse = "jobs", (0,), (states, lanes, tenants, bool(which.fingerprints))
+        name, keys, coarse = "jobs", (0,), _coarse(which, *coarse)
     place = place_of(cursor, len(keys))
     beyond = tx.one(SQL[f"beyond_{name}"], *place, SCAN_LIMIT)
     end = (-1,) * len(keys) if beyond is None else tuple(beyond)
@@ -79,6 +78,21 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
         if len(rows) < step:
             # The one beyond is the first of the next page: a cursor stands before it.
             return JobPage(found, None if beyond is None else cursor_of((*end[:-1], end[-1] + 1)))
+
+
+def _coarse(which: JobFilter, *listed: object) -> tuple[object, ...]:
+    """Give what the database can tell of a filter, in the order of the statement."""
+    statuses = statuses_of(which)
+    return (
+        _listed(sorted({_STATES.get(status, status) for status in statuses})),
+        *listed,
+        which.tag,
+        which.finished_after_ms,
+        which.finished_before_ms,
+        statuses == frozenset({"paused"}),
+        statuses == frozenset({"retrying"}),
+        bool(which.fingerprints),
+    )
 
 
 def _lanes(tx: Transaction, which: JobFilter) -> str | None:
@@ -239,7 +253,7 @@ def dead_groups(tx: Transaction, which: JobFilter) -> list[DeadGroup]:
         which.finished_before_ms,
     )
     groups: dict[tuple[str, str], list[Row]] = {}
-    for row in sorted(rows, key=lambda row: -row[3]):
+    for row in sorted(rows, key=lambda row: row[3], reverse=True):
         groups.setdefault((tx.catalog.by_id(row[0]).type, row[1]), []).append(row)
     found = [
         DeadGroup(
