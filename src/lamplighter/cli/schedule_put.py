@@ -100,7 +100,7 @@ def put(
                 "id": schedule_id,
                 "answer": answer.answer.value,
                 "version": answer.version,
-                "next_run": output.instant(found.record.due_ms),
+                "next_run": output.instant(found.next_run_ms),
             }
         )
         return

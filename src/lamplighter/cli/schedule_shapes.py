@@ -19,7 +19,7 @@ def schedule(found: Schedule) -> Shape:
         "id": record.id,
         **_spec(found),
         "tenant": record.tenant,
-        "next_run": output.instant(None if record.hold else record.due_ms),
+        "next_run": output.instant(found.next_run_ms),
         "fired": record.fired,
         "skipped": record.skipped,
         "failures": record.failures,

@@ -45,7 +45,7 @@ def next_run(found: Schedule) -> str:
     """Say when it is fired next."""
     if found.record.hold is not None:
         return "held"
-    return output.instant_and_away(found.record.due_ms) or "never again"
+    return output.instant_and_away(found.next_run_ms) or "never again"
 
 
 def why(found: RunRecord) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lamplighter.model.errors import InvalidInput
 from lamplighter.model.recurring import Spec, jitter_of
 from lamplighter.model.schedule import Preview
-from lamplighter.model.timetable import moment
+from lamplighter.model.timetable import milliseconds, moment
 from lamplighter.port import specs
 from lamplighter.port.schedules import ScheduleRecord
 from lamplighter.schedules.upcoming import upcoming
@@ -32,8 +34,21 @@ class Schedule:
     @property
     def next_run(self) -> datetime | None:
         """When its next occurrence is fired; None: never, or it is held."""
+        due = self.next_run_ms
+        return None if due is None else moment(due)
+
+    @property
+    def next_run_ms(self) -> int | None:
+        """The same in milliseconds since 1970."""
         due = self.record.due_ms
-        return None if due is None or self.record.hold is not None else moment(due)
+        if due is None or self.record.hold is not None:
+            return None
+        if due == self.record.changed_at_ms:
+            # It was changed, and is looked at as soon as somebody fires schedules.
+            with suppress(InvalidInput):
+                found = self.preview(1, after=moment(due))
+                return milliseconds(found[0].utc + self.shift) if found else None
+        return due
 
     @property
     def shift(self) -> timedelta:

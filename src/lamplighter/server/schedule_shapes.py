@@ -217,7 +217,7 @@ def schedule(found: Schedule) -> ScheduleShape:
 
 def next_run(found: Schedule) -> datetime | None:
     """Give when a schedule is fired next."""
-    return maybe_instant(None if found.record.hold else found.record.due_ms)
+    return maybe_instant(found.next_run_ms)
 
 
 def _spec(found: Schedule, spec: Spec) -> ScheduleSpec:
