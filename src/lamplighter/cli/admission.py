@@ -11,6 +11,8 @@ import click
 
 from lamplighter import config
 from lamplighter.app import App
+from lamplighter.model.errors import InvalidOption
+from lamplighter.model.names import shown
 
 if TYPE_CHECKING:
     from lamplighter.server.jwts import Jwts
@@ -75,10 +77,23 @@ class Admission:
         """Refuse an address that all could reach, and secrets and files that cannot be used."""
         from lamplighter.server.auth import check_address, check_secret
 
+        self._check_claims()
         check_address(host, asks=self.asks)
         check_secret(config.load().http_secret)
         self._keys()
         self._jwts(longest=0)
+
+    def _check_claims(self) -> None:
+        """Refuse an issuer or audience of no keys: nobody would be asked for a token."""
+        given = {"--jwt-issuer": self.jwt_issuer, "--jwt-audience": self.jwt_audience}
+        for option, value in given.items():
+            if value is not None and not self.jwks:
+                raise InvalidOption(
+                    f"{option} {shown(value)} says whose tokens are taken, but there is no --jwks "
+                    "with their keys",
+                    hint="add --jwks; a file of --jwt-keys has issuer and audience in it",
+                    value=value,
+                )
 
     def service(self, app: App) -> HttpService:
         """Make the service of a program."""

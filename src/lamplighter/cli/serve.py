@@ -154,6 +154,8 @@ def _app(spec: str | None, url: str | None, secret: str, log_format: str | None)
         dataclasses.replace(
             settings,
             url=url or settings.url,
+            # Whoever asks is told that the store is away before their time is over.
+            store_deadline=min(settings.store_deadline, settings.http_timeout / 2),
             http_secret=settings.http_secret or secret,
             log_format=log_format or settings.log_format,
         )

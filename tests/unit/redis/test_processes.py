@@ -24,3 +24,13 @@ def test_several_processes_share_the_store(url, tmp_path):
             assert (status, job["status"]) == (200, "scheduled")
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE) == 0
+
+
+def test_a_store_that_is_away_is_told_before_the_time_of_the_request_is_over(server, tmp_path):
+    """Whoever asks learns what is wrong, not only that it took long."""
+    settings = {"LAMPLIGHTER_URL": server.url(), "LAMPLIGHTER_HTTP_TIMEOUT": "4"}
+    with serving(tmp_path, **settings) as (_, address):
+        assert ask(address, "GET", "/v1/jobs")[0] == 200
+        server.kill9()
+        status, problem = ask(address, "GET", "/v1/jobs")
+    assert (status, problem["code"]) == (503, "store-unreachable")

@@ -91,6 +91,8 @@ def test_files_that_cannot_be_used_are_told_before_anything_starts(
     [
         (("--jwks", "http://issuer.example/jwks", *NAMED), "https://"),
         (("--jwks", "https://issuer.example/jwks"), "--jwt-issuer"),
+        (("--jwt-issuer", "https://issuer.example"), "there is no --jwks"),
+        (("--jwt-audience", "lamplighter", "--require-token"), "there is no --jwks"),
         (("--jwt-keys", "missing"), "missing"),
         (("--key-file", "missing"), "missing"),
     ],

@@ -328,7 +328,8 @@ async def test_the_oldest_and_newest_instants_there_are_do_no_harm(scene):
 
 
 async def test_a_cursor_belongs_to_its_filter_and_its_secret(make):
-    made, other, twin = (make(http_secret=secret) for secret in ("a", "b", "a"))
+    one, two = "0123456789abcdef" * 2, "fedcba9876543210" * 2
+    made, other, twin = (make(http_secret=secret) for secret in (one, two, one))
     await made.publish("charge")
     for _ in range(2):
         await made.submit()
@@ -350,11 +351,12 @@ async def test_types_queues_and_workers_are_listed(scene):
     assert (worker["id"], worker["state"], worker["types"]) == ("w-1", "alive", ["charge"])
 
 
-async def test_a_service_without_its_store_is_alive_but_not_ready(make, tmp_path):
+async def test_a_service_without_its_store_is_alive_but_not_ready(make, tmp_path, caplog):
     made = make(app=App(f"sqlite:///{tmp_path}/nowhere/jobs.db"))
     assert (await made.call("GET", "/healthz")).status == 200
     ready = await made.call("GET", "/readyz")
     assert (ready.status, ready.code) == (503, "not-ready")
+    assert "not ready: " in caplog.text
     jobs = await made.call("GET", "/v1/types")
     assert jobs.status == 503
     assert jobs.headers["retry-after"]

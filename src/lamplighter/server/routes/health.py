@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from lamplighter.model import ids
 from lamplighter.model.errors import LamplighterError
 from lamplighter.server import shapes
 from lamplighter.server.errors import NotReady
 from lamplighter.server.route import Answer, Nothing, Reply, Request, route
+
+log = logging.getLogger("lamplighter.server")
 
 _PATIENCE = 2.0
 """Seconds that a store in health needs at most for the simplest of reads."""
@@ -45,6 +48,7 @@ async def ready(request: Request[Nothing, None]) -> Reply:
         async with asyncio.timeout(_PATIENCE):
             await (await request.service.inspector()).job(_NOBODY)
     except (LamplighterError, TimeoutError) as error:
+        log.warning("not ready: %s", str(error) or f"no answer within {_PATIENCE:g} s")
         raise NotReady(
             "the store does not answer at present",
             hint="send requests to another service; this one's log says more",
