@@ -66,12 +66,16 @@ class Client:
 
         Safe because every verb may be repeated: doing it twice is doing it once.
         """
+        return (await self.repeated(call))[0]
+
+    async def repeated(self, call: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
+        """The same, and tell whether it was called again: what it finds may be its own doing."""
         deadline = runtime.monotonic() + self.settings.store_deadline
         tries = 0
         while True:
             tries += 1
             try:
-                return await call()
+                return await call(), tries > 1
             except (StoreBusy, StoreUnreachable):
                 pause = _FIRST_PAUSE * 2**tries * (0.5 + runtime.random() / 2)
                 if tries == _TRIES or runtime.monotonic() + pause > deadline:
@@ -135,15 +139,8 @@ class Client:
         return answers
 
     async def _submit_batch(self, engine: Engine, jobs: Sequence[NewJob]) -> list[Submitted]:
-        tries = 0
-
-        def call() -> Awaitable[list[Submitted]]:
-            nonlocal tries
-            tries += 1
-            return engine.jobs.submit(jobs)
-
-        answers = await self.repeatable(call)
-        if tries > 1:
+        answers, again = await self.repeated(lambda: engine.jobs.submit(jobs))
+        if again:
             # Our own first try was stored and only its reply was lost.
             answers = [
                 Submitted(job.id, SubmitAnswer.CREATED) if answer.id == job.id else answer

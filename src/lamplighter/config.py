@@ -88,6 +88,9 @@ class Settings:
     """Levels to which JSON in an HTTP request may be nested."""
     http_json_keys: int = 10_000
     """Keys that the JSON of an HTTP request may have, and one job of a batch."""
+    http_json_values: int = 50_000
+    """Values that the JSON of an HTTP request may have, keys among them, and one job of a batch;
+    a whole batch may have 20 times as many."""
     http_json_string: int = 128 * 1024
     """Bytes that one text in the JSON of an HTTP request may have, as written."""
     http_json_digits: int = 64
@@ -168,6 +171,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "http_batch_jobs": (1, 1_000_000),
     "http_json_depth": (4, 64),
     "http_json_keys": (10, 10_000_000),
+    "http_json_values": (100, 100_000_000),
     "http_json_string": (256, 1 << 26),
     "http_json_digits": (20, 1_000),
     "http_header_bytes": (1_024, 1 << 20),

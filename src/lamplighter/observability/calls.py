@@ -53,9 +53,3 @@ def watch() -> Calls:
     if _watching is None:
         _watching = Calls()
     return _watching
-
-
-def unwatch() -> None:
-    """Count no more."""
-    global _watching  # noqa: PLW0603 - see above
-    _watching = None

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from lamplighter.model.errors import InvalidOption
+from lamplighter.model.hosts import hostname, is_loopback
 from lamplighter.model.names import shown
 from lamplighter.observability.exposition import CONTENT_TYPE
 
@@ -29,6 +30,7 @@ _REASONS = {
     400: "Bad Request",
     404: "Not Found",
     405: "Method Not Allowed",
+    421: "Misdirected Request",
     500: "Internal Server Error",
 }
 
@@ -54,6 +56,7 @@ class Endpoint:
     def __init__(self, listener: socket.socket, render: Render) -> None:
         self._listener = listener
         self._render = render
+        self._local = is_loopback(listener.getsockname()[0])
         self._server: asyncio.Server | None = None
         self._open = 0
 
@@ -101,6 +104,8 @@ class Endpoint:
         words = head.split(b"\r\n", 1)[0].split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
             return _response(400, "this is no HTTP request\n")
+        if self._local and not _is_for_us(head):
+            return _response(421, "this is only for programs on its own machine; use 127.0.0.1\n")
         method, target, _ = words
         if target.split(b"?", 1)[0] != b"/metrics":
             return _response(404, "there is only /metrics here\n")
@@ -112,6 +117,18 @@ class Endpoint:
             log.exception("metrics could not be written")
             return _response(500, "metrics could not be written; the log says why\n")
         return _response(200, text, only_head=method == b"HEAD")
+
+
+def _is_for_us(head: bytes) -> bool:
+    """Tell whether every host that a request names, if any, is this machine.
+
+    A page of another site can have its own name lead here; the browser tells that name.
+    """
+    fields = (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    hosts = [
+        value.strip().decode("latin-1") for name, _, value in fields if name.lower() == b"host"
+    ]
+    return all(is_loopback(hostname(f"//{host}")) for host in hosts)
 
 
 def _response(status: int, text: str, headers: str = "", *, only_head: bool = False) -> bytes:

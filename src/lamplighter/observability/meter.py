@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 
@@ -82,6 +82,17 @@ class Meter:
         """Forget gauges that are about to be read anew: what is gone must not be shown."""
         for metric in metrics:
             self._numbers.pop(metric, None)
+
+    def keep(self, label: str, names: Collection[str]) -> None:
+        """Forget names but these, and those that have series: others can have their places."""
+        used = {
+            key[metric.labels.index(label)]
+            for kept in (self._numbers, self._classes)
+            for metric, series in kept.items()
+            if label in metric.labels
+            for key in series
+        }
+        self._known[label] &= used.union(names)
 
     def classes(self, metric: Metric, *labels: str) -> Classes:
         """Give a series of a histogram, to count into."""

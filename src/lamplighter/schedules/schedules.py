@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar, Unpack
@@ -211,9 +212,10 @@ class Schedules:
         answers: list[ScheduleChanged] = []
         for start in range(0, len(named), size):
             batch = named[start : start + size]
-            answers += await self._client.repeatable(
+            found, again = await self._client.repeated(
                 lambda batch=batch: change(batch, by=by, reason=reason)
             )
+            answers += map(_removed, found) if again and verb == "delete_schedules" else found
         return answers
 
     # ── the same from plain code ─────────────────────────────────────────────────────────────
@@ -309,3 +311,10 @@ def _made(schedule: object) -> NewSchedule:
         hint="make it with app.schedules.make(…), which takes what app.schedules.put takes",
         value=schedule,
     )
+
+
+def _removed(changed: ScheduleChanged) -> ScheduleChanged:
+    """Take what was there, and is unknown to a second try, for removed by the first."""
+    if changed.answer is ScheduleAnswer.UNKNOWN:
+        return replace(changed, answer=ScheduleAnswer.DONE)
+    return changed

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import Any, cast
+from urllib.parse import quote
 
 import msgspec
 from starlette.applications import Starlette
@@ -17,12 +19,12 @@ from starlette.types import Receive, Scope, Send
 from lamplighter import runtime
 from lamplighter.model.errors import LamplighterError, StoreError
 from lamplighter.model.names import shown
-from lamplighter.server import auditing, errors, gate, openapi, problem
+from lamplighter.server import errors, gate, openapi, problem
 from lamplighter.server.auth import check_scope, check_whole
 from lamplighter.server.deadlines import Deadlines
 from lamplighter.server.measuring import NO_ROUTE
 from lamplighter.server.paths import Place
-from lamplighter.server.reading import BodyReader, QueryReader, read_key
+from lamplighter.server.reading import BodyReader, QueryReader, read_key, refuse_key
 from lamplighter.server.route import JSON, Reply, Request, Route, Stream, Table
 from lamplighter.server.routes import TABLE
 from lamplighter.server.service import HttpService
@@ -167,6 +169,9 @@ class Server:
         if route.body is not None:
             self._body = BodyReader(route.body, Deadlines(service.settings.http_body_timeout))
         self._statuses = route.statuses
+        self._name = route.name
+        submits = route.keyed or (route.body is not None and route.body.many)
+        self._changes = route.changes and not submits
 
     async def serve(self, scope: Scope, receive: Receive) -> Reply:
         """Check a request and answer it."""
@@ -178,11 +183,13 @@ class Server:
         check_scope(principal, route.scope)
         if route.whole:
             check_whole(principal)
+        if not route.keyed and route.changes:
+            refuse_key(scope["headers"], many=route.body is not None and route.body.many)
         query = self._query.read(scope["query_string"])
         body = None
         if self._body is not None:
             body = await self._body.read(scope, receive, service.settings)
-        reply = await route.handler(
+        work = self._served(
             Request(
                 service=service,
                 principal=principal,
@@ -190,21 +197,34 @@ class Server:
                 body=body,
                 path=scope["path_params"],
                 key=read_key(scope["headers"]) if route.keyed else None,
+                action=self._name,
                 scope=scope,
             )
         )
+        # A change is to be noted when it is made, also if its request is given up meanwhile.
+        reply = await (_to_its_end(work) if self._changes else work)
         if reply.status not in self._statuses:
             raise RuntimeError(f"{route.name} answered {reply.status}, which it does not declare")
-        if reply.about:
-            await auditing.note(service, principal, route.name, reply.about, query)
         return reply
+
+    async def _served(self, request: Request[Any, Any]) -> Reply:
+        return await self._route.handler(request)
+
+
+def _to_its_end(work: Coroutine[Any, Any, Reply]) -> Awaitable[Reply]:
+    return asyncio.shield(runtime.spawn(work, name="change", on_crash=_known))
+
+
+def _known(error: BaseException) -> None:
+    """Leave it to whoever waits for the answer."""
+    log.debug("a change was not made: %s", error)
 
 
 def _answered(reply: Reply, scope: Scope) -> Response:
     headers = reply.headers
     if "Location" in headers and (prefix := scope.get("root_path")):
         # Paths are declared as if nothing stood before them.
-        headers = {**headers, "Location": prefix + headers["Location"]}
+        headers = {**headers, "Location": quote(prefix) + headers["Location"]}
     if reply.media == JSON:
         return _response(reply.status, reply.body, headers, JSON)
     headers = {**_HEADERS, **headers}

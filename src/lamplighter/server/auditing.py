@@ -1,17 +1,16 @@
-"""What callers change is noted in the store before they are answered."""
+"""What callers change is noted in the store as soon as it is done, before they are answered."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from lamplighter import runtime
-from lamplighter.port.access import About, entries_of
-from lamplighter.server.auth import Principal
+from lamplighter.model.names import shown
+from lamplighter.port.access import About, AuditEntry, entries_of
+from lamplighter.server.route import Request
 
 if TYPE_CHECKING:
     from lamplighter.server.service import HttpService
@@ -20,28 +19,26 @@ if TYPE_CHECKING:
 log = logging.getLogger("lamplighter.server")
 
 
-async def note(
-    service: HttpService,
-    principal: Principal,
-    action: str,
-    changed: Sequence[About],
-    query: msgspec.Struct,
-) -> None:
+async def note(request: Request[Any, Any], *changed: About) -> None:
     """Note what was changed, by whom and why.
 
-    If it cannot be noted, the caller is told so by the error of the store, although the change is
-    made: asked again, the verb finds it done, and it is noted then.
+    If that fails, the log of the service has it, and the caller is answered all the same: the
+    change is made, and to ask for it again could make it twice.
     """
-    reason = str(getattr(query, "reason", ""))
-    entries = entries_of(changed, by=principal.name, action=action, reason=reason)
-    engine = await service.client.engine()
-    size = engine.capabilities.max_batch
-    for start in range(0, len(entries), size):
-        part = entries[start : start + size]
-        writing = service.client.repeatable(lambda part=part: engine.access.note_audit(part))
-        # A request that is given up must not take the note with it.
-        await asyncio.shield(runtime.spawn(writing, name="audit", on_crash=_tell))
+    reason = str(getattr(request.query, "reason", ""))
+    by = request.principal.name
+    entries = entries_of(changed, by=by, action=request.action, reason=reason)
+    # A request that is given up must not take the note with it.
+    await asyncio.shield(runtime.spawn(_write(request.service, entries), name="audit"))
 
 
-def _tell(error: BaseException) -> None:
-    log.warning("a change could not be noted in the audit log: %s", error)
+async def _write(service: HttpService, entries: Sequence[AuditEntry]) -> None:
+    try:
+        engine = await service.client.engine()
+        size = engine.capabilities.max_batch
+        for start in range(0, len(entries), size):
+            part = entries[start : start + size]
+            await service.client.repeatable(lambda part=part: engine.access.note_audit(part))
+    except Exception:
+        told = [f"{each.action} {shown(each.object)}: {each.answer}" for each in entries]
+        log.exception("not in the audit log: %s by %s", ", ".join(told), shown(entries[0].by))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from lamplighter.model.access import Scope
 from lamplighter.model.errors import InvalidOption
+from lamplighter.model.hosts import hostname, is_loopback
 from lamplighter.model.names import shown
 from lamplighter.server.errors import (
     Forbidden,
@@ -30,6 +28,7 @@ __all__ = [
     "Scope",
     "bearer",
     "check_address",
+    "check_keys",
     "check_local",
     "check_scope",
     "check_secret",
@@ -43,9 +42,9 @@ __all__ = [
 SHORTEST_KEY = 32
 """Characters of a key that nobody can guess."""
 
-_REMEMBERED = 256
-"""Hosts of which is remembered what they are: nearly all requests name the same."""
 _KEY = re.compile(r"[!-~]+")
+_FOREIGN = frozenset({b"cross-site", b"same-site"})
+"""How a browser calls the sites of pages that are not ours; another port is the same site."""
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="lamplighter"'}
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -125,14 +124,15 @@ def check_scope(principal: Principal, scope: Scope | None) -> None:
         )
 
 
-def check_local(headers: Headers) -> None:
+def check_local(headers: Headers, *, anybody: bool = False) -> None:
     """Refuse what a page of some other site has sent, in a browser on this machine.
 
     Without keys the service trusts whoever reaches the loopback address. A browser does so for any
-    page, but it tells the host and the origin that the page believes to speak with.
+    page, but it tells the host and the origin that the page believes to speak with. Where
+    ``anybody`` may ask, links of other sites may lead.
     """
     host = (header(headers, b"host") or b"").decode("latin-1")
-    if not is_loopback(_hostname(f"//{host}")):
+    if not is_loopback(hostname(f"//{host}")):
         raise WrongHost(
             f"the request is meant for the host {shown(host)}, and this service is only for "
             "programs on its own machine",
@@ -140,32 +140,16 @@ def check_local(headers: Headers) -> None:
             value=host,
         )
     origin = header(headers, b"origin")
-    if origin is not None and not is_loopback(_hostname(origin.decode("latin-1"))):
-        shown_origin = origin.decode("latin-1")
+    away = origin is not None and not is_loopback(hostname(origin.decode("latin-1")))
+    # Requests that only read may come without their origin, and pages of this machine are foreign
+    # too: what serves them has another port.
+    if away or (not anybody and header(headers, b"sec-fetch-site") in _FOREIGN):
+        page = None if origin is None else origin.decode("latin-1")
         raise Forbidden(
-            f"the request comes from a page of {shown(shown_origin)}",
+            f"the request comes from a page of {'another site' if page is None else shown(page)}",
             hint="start the service with --require-token, and send a token",
-            value=shown_origin,
+            value=page,
         )
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _hostname(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, and cannot be reached from others."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def read_keys(path: Path) -> list[str]:
@@ -185,18 +169,33 @@ def read_keys(path: Path) -> list[str]:
             f"the key file {shown(str(path))} has no key in it", hint=_HOW, value=str(path)
         )
     for number, key in keys:
-        if len(key) < SHORTEST_KEY or not _KEY.fullmatch(key):
-            # The key itself is not quoted: errors end up in logs.
-            raise InvalidOption(
-                f"line {number} of the key file {shown(str(path))} is no key: it has fewer than "
-                f"{SHORTEST_KEY} characters, or some that are not plain ASCII",
-                hint=_HOW,
-                value=number,
-            )
+        _check_key(key, number, f"line {number} of the key file {shown(str(path))}")
     return [key for _, key in keys]
 
 
-_HOW = f"write keys of at least {SHORTEST_KEY} characters, one per line: `openssl rand -hex 32`"
+def check_keys(keys: Sequence[str]) -> None:
+    """Refuse keys that can be guessed, and a single one where a list is meant."""
+    if isinstance(keys, (str, bytes)):
+        raise InvalidOption(
+            "`keys` is a text, each character of which would be a key",
+            hint="give a list: `keys=[key]`",
+        )
+    for number, key in enumerate(keys):
+        _check_key(key, number, f"keys[{number}]")
+
+
+def _check_key(key: object, number: int, where: str) -> None:
+    if not isinstance(key, str) or len(key) < SHORTEST_KEY or not _KEY.fullmatch(key):
+        # The key itself is not quoted: errors end up in logs.
+        raise InvalidOption(
+            f"{where} is no key: it has fewer than {SHORTEST_KEY} characters, or some that are "
+            "not plain ASCII",
+            hint=_HOW,
+            value=number,
+        )
+
+
+_HOW = f"use keys of at least {SHORTEST_KEY} characters, one per line: `openssl rand -hex 32`"
 
 
 def check_secret(secret: str) -> None:

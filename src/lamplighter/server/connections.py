@@ -96,6 +96,9 @@ class Connection(HttpToolsProtocol):
         self._unused = 0
         super().on_headers_complete()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Answer as if no upgrade had been asked for, and say nothing: anybody can ask."""
+
     def on_body(self, body: bytes) -> None:
         self._unused = 0
         super().on_body(body)

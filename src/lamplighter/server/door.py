@@ -38,7 +38,7 @@ class Door:
     async def principal(self, headers: Headers, *, anybody: bool = False) -> Principal:
         """Say who is asking, or refuse them; where ``anybody`` may ask, no token is needed."""
         if not self.asks:
-            check_local(headers)
+            check_local(headers, anybody=anybody)
             return LOCAL
         return ANYBODY if anybody else await self._known(bearer(headers))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,16 +24,23 @@ from lamplighter.server.errors import (
     UrlTooLong,
 )
 
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(?:[ \t\n\r]*+:)?|[\[\]{}]|[-+.0-9eE]++|"', re.DOTALL)
-"""What matters of JSON: texts, with the colon that makes them keys; brackets; numbers. A quote
-alone begins a text that does not end."""
+_TOKEN = re.compile(
+    rb'"(?:[^"\\]++|\\.)*+"(?:[ \t\n\r]*+:)?|[\[\]{}]|[-+.0-9][-+.0-9eE]*+|[a-zA-Z]++|"', re.DOTALL
+)
+"""What matters of JSON: texts, with the colon that makes them keys; brackets; numbers; words, as
+null is one. A quote alone begins a text that does not end."""
 _SPACES = frozenset({b" ", b"\t", b"\n", b"\r"})
 _OPENING = frozenset({b"{", b"["})
 _CLOSING = frozenset({b"}", b"]"})
-_IN_A_THREAD = 256 * 1024
+_IN_A_THREAD = 16 * 1024
 """Bytes from which looking takes so long that others should not wait for it."""
 _ASIDE = ThreadPoolExecutor(1, thread_name_prefix="lamplighter-gate")
 """Where that is done, for one body after the other: together they would hold up everything else."""
+_BATCHES = ThreadPoolExecutor(1, thread_name_prefix="lamplighter-batches")
+"""The same for batches: a single job does not wait behind them."""
+JOBS_IN_FULL = 20
+"""Jobs with as many values as a job may have that a batch can be full of: what is made of them
+needs many times the room of the text."""
 
 
 def check_head(scope: Scope, settings: Settings) -> None:
@@ -86,14 +94,15 @@ async def read_body(
 
 
 async def check_json(body: bytes, settings: Settings, *, items: bool = False) -> None:
-    """Refuse JSON that is too deep, has too many keys, or texts and numbers that are too long.
+    """Refuse JSON that is too deep, has too many values, or texts and numbers that are too long.
 
     With ``items`` the body is a list, or one document per line: each of them is measured alone,
     and they are counted.
     """
     if len(body) > _IN_A_THREAD:
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(_ASIDE, partial(look, body, settings, items=items))
+        thread = _BATCHES if items else _ASIDE
+        await loop.run_in_executor(thread, partial(look, body, settings, items=items))
     else:
         look(body, settings, items=items)
 
@@ -103,39 +112,45 @@ def look(body: bytes, settings: Settings, *, items: bool = False) -> None:
     if not items and _is_plain(body, settings):
         return
     ground = 1 if items and body.lstrip()[:1] == b"[" else 0
-    depth = keys = began = number = 0
+    depth = keys = values = together = began = number = 0
     names: list[set[bytes]] = []
     for found in _TOKEN.finditer(body):
         token = found[0]
-        if token in _OPENING:
-            if depth == ground:
-                keys, began, number = 0, found.start(), number + items
-                _check_number(number, settings.http_batch_jobs)
-            depth += 1
-            if depth > settings.http_json_depth + ground:
-                raise _beyond("nested deeper", settings.http_json_depth, "http_json_depth")
-            names.append(set())
-        elif token in _CLOSING:
+        if token in _CLOSING:
             depth -= 1
             if depth < 0:
                 raise _malformed(f"a bracket at byte {found.start()} closes nothing")
             names.pop()
             if items and depth == ground and found.end() - began > settings.http_body_bytes:
                 raise _too_large(f"{found.end() - began:,}", settings.http_body_bytes)
-        elif token[:1] != b'"':
-            if len(token) > settings.http_json_digits:
-                raise _beyond("a number longer", settings.http_json_digits, "http_json_digits")
-        else:
+            continue
+        values += 1
+        if values > settings.http_json_values:
+            raise _beyond("more values", settings.http_json_values, "http_json_values")
+        if token in _OPENING:
+            if depth == ground:
+                together += values
+                _check_together(together, settings.http_json_values)
+                keys, values, began, number = 0, 1, found.start(), number + items
+                _check_number(number, settings.http_batch_jobs)
+            depth += 1
+            if depth > settings.http_json_depth + ground:
+                raise _beyond("nested deeper", settings.http_json_depth, "http_json_depth")
+            names.append(set())
+        elif token[:1] == b'"':
             keys += _check_text(token, found.start(), names, settings.http_json_string)
             if keys > settings.http_json_keys:
                 raise _beyond("more keys", settings.http_json_keys, "http_json_keys")
+        else:
+            _check_digits(token, settings.http_json_digits)
 
 
 def _is_plain(body: bytes, settings: Settings) -> bool:
     """Tell whether a body is certainly within all limits, as nearly all are: a quick look."""
     opened = body.count(b"{") + body.count(b"[")
     if (
-        len(body) > min(settings.http_json_string, settings.http_json_keys)
+        len(body)
+        > min(settings.http_json_string, settings.http_json_keys, settings.http_json_values)
         or opened > settings.http_json_depth
         or opened != body.count(b"}") + body.count(b"]")
         or b"\\" in body
@@ -161,6 +176,23 @@ def _check_number(jobs: int, most: int) -> None:
         )
 
 
+def _check_together(values: int, most: int) -> None:
+    """Refuse a batch whose jobs have too much in them, taken together."""
+    if values > JOBS_IN_FULL * most:
+        raise LimitExceeded(
+            f"the jobs of the batch have more than {JOBS_IN_FULL * most:,} values together",
+            hint=f"send several batches; the limit is {JOBS_IN_FULL} times the setting "
+            "`http_json_values`",
+            value=JOBS_IN_FULL * most,
+        )
+
+
+def _check_digits(token: bytes, most: int) -> None:
+    """Refuse a number that is too long; what a word is, is told by whoever reads it."""
+    if len(token) > most and not token.isalpha():
+        raise _beyond("a number longer", most, "http_json_digits")
+
+
 def _check_text(token: bytes, at: int, names: list[set[bytes]], longest: int) -> bool:
     """Check a text and tell whether it is a key, which an object may have only once."""
     if len(token) > longest:
@@ -170,6 +202,8 @@ def _check_text(token: bytes, at: int, names: list[set[bytes]], longest: int) ->
     if token[-1:] != b":" or not names:
         return False
     name = token[:-1].rstrip()
+    if b"\\" in name:
+        name = _unescaped(name, at)
     if name in names[-1]:
         text = name.decode("utf-8", "replace")[1:-1]
         raise MalformedBody(
@@ -179,6 +213,14 @@ def _check_text(token: bytes, at: int, names: list[set[bytes]], longest: int) ->
         )
     names[-1].add(name)
     return True
+
+
+def _unescaped(name: bytes, at: int) -> bytes:
+    """Give a key as it is without escapes, in quotes: one key can be written in many ways."""
+    try:
+        return b'"%b"' % json.loads(name).encode("utf-8", "surrogatepass")
+    except ValueError:
+        raise _malformed(f"the key at byte {at} cannot be read") from None
 
 
 def header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes | None:

@@ -141,7 +141,7 @@ def fitting(algorithm: str, key: object) -> Key:
 
 # ── JWKS ─────────────────────────────────────────────────────────────────────────────────────
 
-_KINDS = {("RSA", None): "RS256", ("EC", "P-256"): "ES256", ("OKP", "Ed25519"): "EdDSA"}
+_KINDS = {("RSA", ""): "RS256", ("EC", "P-256"): "ES256", ("OKP", "Ed25519"): "EdDSA"}
 
 
 def read_jwks_file(path: Path, expected: Expected) -> Loaded:
@@ -163,7 +163,7 @@ def jwks_of(text: bytes, expected: Expected) -> dict[str, VerifyKey]:
     for one in given[:MOST_KEYS]:
         try:
             kid, algorithm, key = _jwk(one)
-        except (ValueError, PyJWTError) as error:
+        except (ValueError, TypeError, AttributeError, PyJWTError) as error:
             log.info("a key of the JSON Web Key Set is left out: %s", error)
             continue
         keys[kid] = VerifyKey(algorithm, key, expected)
@@ -181,7 +181,7 @@ def _jwk(given: Any) -> tuple[str, str, Key]:
         raise ValueError("it has no usable `kid`")
     if one.get("use", "sig") != "sig" or "d" in one:
         raise ValueError("it is not a public key for signatures")
-    algorithm = _KINDS.get((str(one.get("kty")), one.get("crv")))
+    algorithm = _KINDS.get((str(one.get("kty")), str(one.get("crv") or "")))
     if algorithm is None or one.get("alg", algorithm) != algorithm:
         raise ValueError("it is of a kind that is not used here")
     return kid, algorithm, fitting(algorithm, PyJWK(one, algorithm).key)

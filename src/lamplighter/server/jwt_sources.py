@@ -6,7 +6,7 @@ import asyncio
 import http.client
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -30,6 +30,8 @@ TRUSTED = 3600.0
 """Seconds for which keys are good whose address does not answer."""
 PATIENCE = 5.0
 """Seconds that a fetch may take."""
+BRIEFLY = 0.5
+"""Seconds of it for which those wait whose key is known; then that key is good enough."""
 MOST_BYTES = 256 * 1024
 
 
@@ -47,8 +49,9 @@ class WatchedFile:
     def __init__(self, path: Path, read: Callable[[Path], Loaded]) -> None:
         self._path = path
         self._read = read
+        # Taken before the file is read: what changes meanwhile is seen at the next look.
+        self._stamp = _stamp([path])
         self._loaded = read(path)
-        self._stamp = _stamp(self._loaded)
         self._looked_at = runtime.monotonic()
 
     async def key(self, kid: str) -> VerifyKey | None:
@@ -60,7 +63,7 @@ class WatchedFile:
         return self._loaded.keys.get(kid)
 
     def _refresh(self) -> None:
-        stamp = _stamp(self._loaded)
+        stamp = _stamp(self._loaded.files)
         if stamp == self._stamp:
             return
         self._stamp = stamp
@@ -69,14 +72,13 @@ class WatchedFile:
         except InvalidOption as error:
             log.error("%s; the keys stay as they were", error.cause)  # noqa: TRY400 - told in full
             return
-        self._stamp = _stamp(self._loaded)
         log.info("read %d keys from %s", len(self._loaded.keys), self._path)
 
 
-def _stamp(loaded: Loaded) -> list[tuple[int, int, int] | None]:
+def _stamp(files: Iterable[Path]) -> list[tuple[int, int, int] | None]:
     """Tell one state of files from another."""
     found: list[tuple[int, int, int] | None] = []
-    for path in loaded.files:
+    for path in files:
         try:
             seen = path.stat()
         except OSError:
@@ -95,18 +97,31 @@ class JwksAddress:
         self._fetch = fetch
         self._keys: Mapping[str, VerifyKey] = {}
         self._got_at = self._tried_at = float("-inf")
-        self._fetching = asyncio.Lock()
+        self._fetching: asyncio.Task[None] | None = None
+        self._began = 0.0
 
     async def key(self, kid: str) -> VerifyKey | None:
         """Give a key as its address has it, or had it not long ago."""
         if self._is_due(kid):
-            # Whoever comes while one fetches waits for that, and does not fetch again.
-            async with self._fetching:
-                if self._is_due(kid):
-                    await self._renew()
-        if runtime.boottime() - self._got_at > TRUSTED:
-            return None
-        return self._keys.get(kid)
+            await self._wait(None if self._known(kid) is None else BRIEFLY)
+        return self._known(kid)
+
+    def _known(self, kid: str) -> VerifyKey | None:
+        trusted = runtime.boottime() - self._got_at <= TRUSTED
+        return self._keys.get(kid) if trusted else None
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Wait until keys are fetched, but not longer than so long after that has begun.
+
+        Whoever comes while one fetches waits for that, and does not fetch again; whoever goes
+        leaves it to the others.
+        """
+        if self._fetching is None or self._fetching.done():
+            self._began = runtime.boottime()
+            self._fetching = runtime.spawn(self._renew(), name="jwks")
+        if seconds is not None:
+            seconds = max(0.0, self._began + seconds - runtime.boottime())
+        await asyncio.wait({self._fetching}, timeout=seconds)
 
     def _is_due(self, kid: str) -> bool:
         now = runtime.boottime()
@@ -123,8 +138,9 @@ class JwksAddress:
             log.warning("no keys from %s: %s", self._url, error)
         else:
             self._got_at = began
-        # Not before: who comes meanwhile is to wait for this.
-        self._tried_at = began
+        finally:
+            # Not before: who comes meanwhile is to wait for this.
+            self._tried_at = began
 
 
 def check_jwks_url(url: str) -> str:

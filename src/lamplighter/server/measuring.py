@@ -52,7 +52,8 @@ class Measures:
     def _note_store(self, seen: Seen) -> None:
         meter = self.meter
         meter.clear(*_STORE)
-        for queue in seen.queues:
+        meter.keep("queue", {queue.name for queue in seen.queues if _has_jobs(queue)})
+        for queue in sorted(seen.queues, key=_has_jobs, reverse=True):
             self._note_queue(queue)
         for state, count in seen.counts.items():
             meter.set(metrics.JOBS, count, state)
@@ -75,3 +76,7 @@ class Measures:
         for state in _STATES:
             count = sum(worker.state == state for worker in workers)
             self.meter.set(metrics.WORKERS, count, state)
+
+
+def _has_jobs(queue: QueueInfo) -> bool:
+    return queue.running > 0 or any(queue.by_level.values())

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
@@ -91,7 +89,6 @@ class HostDoor(Door):
     def __init__(self, ask: Ask) -> None:
         super().__init__()
         self.asks = True
-        self.refused: Counter[str] = Counter()
         self._ask = ask
 
     async def principal(self, headers: Headers, *, anybody: bool = False) -> Principal:
@@ -102,7 +99,6 @@ class HostDoor(Door):
         _refuse_foreign_pages(asking)
         found = await self._ask(asking)
         if found is None:
-            self.refused[MissingToken.code] += 1
             raise MissingToken(
                 "the application does not know who is asking",
                 hint="log in to it first",
@@ -116,7 +112,7 @@ def _refuse_foreign_pages(asking: HTTPConnection) -> None:
         return
     site, origin = asking.headers.get("sec-fetch-site"), asking.headers.get("origin")
     if site is None and origin is not None:
-        own = urlsplit(origin).netloc == asking.headers.get("host", "")
+        own = origin.partition("://")[2] == asking.headers.get("host", "")
     else:
         own = site is None or site in _OWN_PAGES
     if not own:

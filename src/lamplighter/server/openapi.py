@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from lamplighter.model.errors import LamplighterError, StoreError
+from lamplighter.model.errors import InvalidOption, LamplighterError, StoreError
 from lamplighter.server import errors, field_notes, problem
 from lamplighter.server.problem import Problem, problem_of
 from lamplighter.server.route import JSON, NDJSON, Answer, Body, Nothing, Route, Table, by_status
@@ -37,6 +37,8 @@ def common_errors(route: Route) -> list[type[LamplighterError]]:
     if route.asks:
         found += [errors.MissingToken, errors.InvalidToken, errors.TokenExpired]
         found += [errors.Forbidden, errors.RateLimited]
+    if not route.keyed and route.changes:
+        found.append(InvalidOption)  # for the header Idempotency-Key
     if route.body is not None:
         found += [
             errors.MalformedBody,
@@ -69,6 +71,8 @@ def document(table: Table) -> Document:
             "title": "Lamplighter",
             "version": metadata.version("lamplighter"),
             "summary": "A distributed job scheduler: every lamp lit, on time, once.",
+            "description": "Operations that do not list the header `Idempotency-Key` and change "
+            "something refuse it: it would have no effect.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": {
@@ -135,7 +139,8 @@ def _key(route: Route) -> Iterable[Document]:
             "name": "Idempotency-Key",
             "in": "header",
             "required": False,
-            "description": "The caller's own name for this request: the same again is done once.",
+            "description": "The caller's own name for this request: the same again is done "
+            "once. In UTF-8, and sent once.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 256},
         }
 

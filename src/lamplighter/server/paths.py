@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
 from urllib.parse import quote, unquote
 
 from starlette.routing import Match, Route
@@ -13,6 +15,11 @@ _SLASH = "\udc2f"
 
 class Place(Route):
     """A path of the service. Its parameters may hold any text, percent-encoded by the caller."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        # `$` would match before a newline too.
+        self.path_regex = re.compile(self.path_regex.pattern.removesuffix("$") + r"\Z")
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Tell whether a request is meant for this path, and with which parameters."""

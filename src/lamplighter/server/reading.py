@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, cast, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
@@ -11,6 +12,7 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from lamplighter.config import Settings
+from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import shown
 from lamplighter.server import gate
 from lamplighter.server.deadlines import Deadlines
@@ -18,6 +20,8 @@ from lamplighter.server.errors import InvalidBody, InvalidQuery, MalformedBody, 
 from lamplighter.server.route import JSON, NDJSON, Body
 
 MOST_PARAMETERS = 100
+
+_KEY = b"idempotency-key"
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -118,7 +122,7 @@ class BodyReader:
         body = await gate.read_body(receive, declared, limit, self._deadlines)
         await gate.check_json(body, settings, items=self._many)
         try:
-            return self._lines.decode_lines(body) if media == NDJSON else self._one.decode(body)
+            return _made(self._lines.decode_lines if media == NDJSON else self._one.decode, body)
         except msgspec.ValidationError as error:
             cause, _, place = str(error).partition(" - at ")
             raise InvalidBody(
@@ -155,7 +159,51 @@ class BodyReader:
         return media
 
 
+def _made(decode: Callable[[bytes], Any], body: bytes) -> Any:
+    """Make of a body what it says, without looking for garbage meanwhile.
+
+    There are no cycles in what is made, and to look for them again and again takes twenty times
+    as long as to make it, if it is much: others wait for that.
+    """
+    if not gc.isenabled():
+        return decode(body)
+    gc.disable()
+    try:
+        return decode(body)
+    finally:
+        gc.enable()
+
+
 def read_key(headers: Headers) -> str | None:
-    """Read the header Idempotency-Key."""
-    given = gate.header(headers, b"idempotency-key")
-    return None if given is None else given.decode("utf-8", "replace")
+    """Read the header Idempotency-Key, exactly as it was sent: no two keys become one."""
+    given = [value for name, value in headers if name == _KEY]
+    if not given:
+        return None
+    if len(given) > 1:
+        raise InvalidOption(
+            f"the header Idempotency-Key comes {len(given)} times",
+            hint="send it once",
+            value=len(given),
+        )
+    try:
+        return given[0].decode("utf-8")
+    except UnicodeDecodeError:
+        sent = given[0].decode("latin-1")
+        raise InvalidOption(
+            f"the header Idempotency-Key is {shown(sent)}, which is not written in UTF-8",
+            hint="write it in UTF-8 or plain ASCII, or give `idempotency_key` in the body",
+            value=sent,
+        ) from None
+
+
+def refuse_key(headers: Headers, *, many: bool) -> None:
+    """Refuse the header Idempotency-Key where it has no effect, and would be relied on."""
+    given = gate.header(headers, _KEY)
+    if given is not None:
+        raise InvalidOption(
+            "this route does not take the header Idempotency-Key",
+            hint="give `idempotency_key` in each job of the batch instead"
+            if many
+            else "leave it out; only POST /v1/jobs takes it",
+            value=given.decode("latin-1"),
+        )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from lamplighter.model.errors import LamplighterError
-from lamplighter.port.access import About
 from lamplighter.server.auth import Principal, Scope
 from lamplighter.server.errors import status_of
 
@@ -26,6 +25,8 @@ TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
 CSS = "text/css; charset=utf-8"
 EVENT_STREAM = "text/event-stream"
+
+_READING = frozenset({Scope.JOBS_READ, Scope.SCHEDULES_READ})
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):
@@ -50,6 +51,8 @@ class Request(Generic[Q, B]):
     path: Mapping[str, str] = field(default_factory=dict[str, str])
     key: str | None = None
     """The header `Idempotency-Key`, where the route takes it."""
+    action: str = ""
+    """Name of the route, under which changes are noted."""
     scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The request as the server has passed it on, for the few routes that look at its headers."""
 
@@ -63,8 +66,6 @@ class Reply:
     """Becomes JSON; in any other media type bytes as they are, or a stream of them."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     media: str = JSON
-    about: tuple[About, ...] = ()
-    """What it has changed, for the audit log; nothing, if it has only looked."""
 
 
 class Stream(ABC):
@@ -134,6 +135,11 @@ class Route:
     def asks(self) -> bool:
         """Whether it asks who is calling."""
         return self.scope is not None or self.known
+
+    @property
+    def changes(self) -> bool:
+        """Whether it may change something, and not only look."""
+        return self.method != "GET" and self.scope not in _READING
 
     @property
     def name(self) -> str:

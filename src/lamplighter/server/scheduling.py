@@ -196,14 +196,16 @@ async def _changed_job(
     fields = _job_fields(old)
     stored = cast("dict[str, Any]", payload.plain(old.args))
     arguments = given.get("arguments", stored)
-    if given.get("type", old.type) != old.type:
+    job_type, secrets = given.get("type", old.type), old.extras.secrets
+    if job_type != old.type:
         # Another type brings its own queue and priority, unless they are given too.
         del fields["queue"], fields["priority"]
         # Nor does it see what the first one hides: it may show it.
-        _keep_secrets(arguments, old.extras.secrets, given="arguments" in given)
-    arguments = _unhidden(arguments, stored, old.extras.secrets)
+        _keep_secrets(arguments, secrets, given="arguments" in given)
+    arguments = _unhidden(arguments, stored, secrets)
     options = job_options({**fields, **given})
-    return await checked_job(service, principal, given.get("type", old.type), arguments, options)
+    kept = secrets if job_type == old.type else ()
+    return await checked_job(service, principal, job_type, arguments, options, secrets=kept)
 
 
 def _keep_secrets(arguments: Mapping[str, Any], secrets: Collection[str], *, given: bool) -> None:

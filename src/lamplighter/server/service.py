@@ -18,7 +18,7 @@ from lamplighter.port.store import Inspector
 from lamplighter.schedules import Schedule, Schedules
 from lamplighter.server import reference
 from lamplighter.server.assets import Asset
-from lamplighter.server.auth import Principal
+from lamplighter.server.auth import Principal, check_keys, check_secret
 from lamplighter.server.catalog import Catalog
 from lamplighter.server.cursors import Cursors
 from lamplighter.server.door import Door
@@ -41,6 +41,8 @@ class HttpService:
         tokens: bool = False,
         jwts: Jwts | None = None,
     ) -> None:
+        check_keys(keys)
+        check_secret(app.settings.http_secret)
         self.app = app
         self.settings = app.settings
         self.client = Client(app.settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -104,8 +104,13 @@ async def checked_job(
     type: str,
     arguments: Mapping[str, Any],
     given: Mapping[str, Any],
+    *,
+    secrets: Collection[str] = (),
 ) -> NewJob:
-    """Check type, arguments and options, those of a submission in Python, and make the job."""
+    """Check type, arguments and options, those of a submission in Python, and make the job.
+
+    ``secrets`` are arguments that are secret already, whatever is known of the type now.
+    """
     tenant = _tenant(principal, given.get("tenant"))
     options = option.read({**given, "tenant": tenant}) if given else _no_options(tenant)
     client = service.client
@@ -115,16 +120,26 @@ async def checked_job(
         options = options.over(
             queue=known.queue, level=known.level, delivery=known.delivery, secrets=known.secrets
         )
+        options = _hiding(options, secrets)
     else:
         published = await service.catalog.get(check_name("job type", type))
         if published is None:
             _refuse_unknown(service, type)
         else:
             options = published.filled(options)
+        options = _hiding(options, secrets)
         args = payload.encode(arguments, secrets=options.extras.secrets)
         if published is not None:
             published.check(arguments)
     return client.new_job(type, args, options)
+
+
+def _hiding(options: option.Options, secrets: Collection[str]) -> option.Options:
+    if not secrets:
+        return options
+    all_of_them = tuple(dict.fromkeys((*options.extras.secrets, *secrets)))
+    extras = dataclasses.replace(options.extras, secrets=all_of_them)
+    return dataclasses.replace(options, extras=extras)
 
 
 @lru_cache(maxsize=1024)

@@ -18,8 +18,10 @@ FRESH_UNKNOWN = 1.0
 """The same, for a token that is not there: it may have just been made."""
 MOST = 10_000
 """Tokens that are remembered."""
+MOST_UNKNOWN = 1_000
+"""Prefixes without a token that are remembered."""
 _AT_ONCE = 8
-"""Reads at once: whoever tries many prefixes must not keep the store busy."""
+"""Reads at once of what is not known: whoever tries many prefixes must not keep the store busy."""
 _HOW = "make one: `lamplighter token create`"
 
 
@@ -37,8 +39,11 @@ class Tokens:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        # Apart, so that whoever tries many prefixes drives nothing out that is good.
         self._seen: dict[str, _Seen] = {}
+        self._unknown: dict[str, _Seen] = {}
         self._reading = asyncio.Semaphore(_AT_ONCE)
+        self._renewing: dict[str, asyncio.Task[_Seen]] = {}
 
     async def principal(self, prefix: str, digest: str) -> Principal:
         """Say who has the token of this prefix and digest, or refuse it."""
@@ -54,14 +59,25 @@ class Tokens:
 
     async def _look(self, prefix: str) -> _Seen:
         seen = self._fresh(prefix)
-        if seen is None:
+        if seen is None and prefix in self._seen:
+            seen = await self._renewed(prefix)
+        elif seen is None:
             async with self._reading:
                 # Somebody may have read it while this one waited.
                 seen = self._fresh(prefix) or await self._read(prefix)
         return seen
 
+    async def _renewed(self, prefix: str) -> _Seen:
+        """Read a token again that is in use, without standing in line; once for all who wait."""
+        task = self._renewing.get(prefix)
+        if task is None:
+            task = runtime.spawn(self._read(prefix), name="token", on_crash=_told)
+            self._renewing[prefix] = task
+            task.add_done_callback(lambda _: self._renewing.pop(prefix))
+        return await asyncio.shield(task)
+
     def _fresh(self, prefix: str) -> _Seen | None:
-        seen = self._seen.get(prefix)
+        seen = self._seen.get(prefix) or self._unknown.get(prefix)
         if seen is None:
             return None
         fresh = FRESH_UNKNOWN if seen.record is None else FRESH
@@ -76,10 +92,16 @@ class Tokens:
         ends = float("inf") if left is None else now + left / 1000
         seen = _Seen(record, ANYBODY if record is None else _principal(record), now, ends)
         self._seen.pop(prefix, None)
-        while len(self._seen) >= MOST:
-            del self._seen[next(iter(self._seen))]
-        self._seen[prefix] = seen
+        self._unknown.pop(prefix, None)
+        kept, most = (self._unknown, MOST_UNKNOWN) if record is None else (self._seen, MOST)
+        while len(kept) >= most:
+            del kept[next(iter(kept))]
+        kept[prefix] = seen
         return seen
+
+
+def _told(_: BaseException) -> None:
+    """Leave an error to those who wait."""
 
 
 def _principal(record: TokenRecord) -> Principal:

@@ -38,7 +38,7 @@ async def ask(served: Endpoint, request: bytes) -> tuple[bytes, bytes]:
 
 
 async def test_metrics_are_given_and_the_connection_is_closed(served):
-    head, body = await ask(served, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    head, body = await ask(served, b"GET /metrics HTTP/1.1\r\nHost: localhost:1\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"text/plain; version=0.0.4" in head
     assert b"Content-Length: 5" in head
@@ -69,6 +69,22 @@ async def test_a_query_does_no_harm_and_head_has_no_body(served):
 async def test_everything_else_is_refused(served, request_, status):
     head, _ = await ask(served, request_)
     assert head.split(b" ")[1] == status
+
+
+@pytest.mark.parametrize("host", [b"evil.example", b"127.0.0.1.evil.example:80", b"", b"["])
+async def test_on_the_loopback_no_other_name_is_served(served, host):
+    for named in (b"Host: " + host, b"Host: localhost\r\nhost:" + host):
+        head, body = await ask(served, b"GET /metrics HTTP/1.1\r\n" + named + b"\r\n\r\n")
+        assert head.split(b" ")[1] == b"421"
+        assert b"127.0.0.1" in body
+
+
+async def test_elsewhere_any_name_is_served(served):
+    made = Endpoint(bound("0.0.0.0", 0), served._render)
+    await made.start()
+    head, _ = await ask(made, b"GET /metrics HTTP/1.1\r\nHost: worker-1:9\r\n\r\n")
+    await made.close()
+    assert b"200 OK" in head
 
 
 async def test_a_long_head_is_not_read_to_its_end(served):

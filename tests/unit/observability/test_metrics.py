@@ -138,6 +138,29 @@ def test_gauges_of_names_beyond_the_bound_are_put_together():
     assert meter.numbers(metrics.QUEUE_READY) == {}
 
 
+def test_a_name_that_is_forgotten_leaves_its_place_to_another():
+    meter = Meter(most=2)
+    for name in ("q0", "q1", "q2"):
+        meter.rise(metrics.QUEUE_READY, 1, name)
+    meter.clear(metrics.QUEUE_READY)
+    meter.keep("queue", {"q1", "q2"})
+    for name in ("q0", "q1", "q2"):
+        meter.rise(metrics.QUEUE_READY, 1, name)
+    assert meter.numbers(metrics.QUEUE_READY) == {("q0",): 1, ("q1",): 1, ("other",): 1}
+    meter.clear(metrics.QUEUE_READY)
+    meter.keep("queue", {"q2"})
+    meter.rise(metrics.QUEUE_READY, 1, "q2")
+    assert meter.numbers(metrics.QUEUE_READY) == {("q2",): 1}
+
+
+def test_a_name_that_has_series_is_not_forgotten():
+    meter = Meter(most=1)
+    meter.add(metrics.RETRIES, 1, "charge")
+    meter.keep("type", ())
+    meter.add(metrics.RETRIES, 1, "mail")
+    assert meter.numbers(metrics.RETRIES) == {("charge",): 1, ("other",): 1}
+
+
 def test_a_series_with_other_labels_than_declared_is_refused():
     with pytest.raises(ValueError, match="lamplighter_retries_total"):
         Meter().add(metrics.RETRIES, 1, "a", "b")

@@ -70,7 +70,7 @@ class Caller:
         send: object = None,
         raw: bytes | None = None,
         chunks: list[bytes] | None = None,
-        headers: dict[str, str] | None = None,
+        headers: dict[str, str | bytes] | None = None,
     ) -> Response:
         if send is not None:
             raw = json.dumps(send).encode()
@@ -93,7 +93,10 @@ class Caller:
             "raw_path": raw_path.encode(),
             "query_string": query.encode(),
             "root_path": "",
-            "headers": [(k.lower().encode(), v.encode()) for k, v in given.items()],
+            "headers": [
+                (k.lower().encode(), v.encode() if isinstance(v, str) else v)
+                for k, v in given.items()
+            ],
             "server": ("127.0.0.1", 8080),
             "client": ("127.0.0.1", 4711),
         }

@@ -6,7 +6,7 @@ import pytest
 
 from lamplighter.model.errors import StoreUnreachable
 from lamplighter.server.auth import Principal
-from lamplighter.server.routes import TABLE
+from lamplighter.server.routes import TABLE, dlq
 from tests.unit.server.test_openapi import BODIES
 
 ALICE = Principal(name="alice")
@@ -102,23 +102,133 @@ async def test_dead_letters_of_several_tenants_are_noted_for_each(scene):
     assert found["a"]["object"] == '{"type":["charge"]}'
 
 
-async def test_a_change_that_cannot_be_noted_is_told_and_noted_when_it_is_asked_again(
-    scene, monkeypatch
+async def test_what_is_noted_for_a_tenant_names_no_other(scene):
+    for tenant in ("a", "b"):
+        await scene.submit(tenant=tenant)
+        await scene.fail(await scene.claim())
+    await scene.call("POST", "/v1/dlq:purge", send={"tenant": ["a", "b"]})
+    found = {entry["tenant"]: entry["object"] for entry in await entries(scene)}
+    assert found == {"a": '{"tenant":["a"]}', "b": '{"tenant":["b"]}'}
+
+
+async def away(*_, **__):
+    raise StoreUnreachable("away", hint="come again")
+
+
+def lost_once(verb):
+    """Do it, and lose the first reply."""
+    tries = 0
+
+    async def change(*given, **more):
+        nonlocal tries
+        tries += 1
+        answers = await verb(*given, **more)
+        if tries == 1:
+            raise StoreUnreachable("the reply is lost", hint="ask again")
+        return answers
+
+    return change
+
+
+async def test_a_change_that_cannot_be_noted_is_answered_and_told_to_the_log(
+    scene, monkeypatch, caplog
 ):
-    job_id = await scene.submit()
+    """To ask for it again would make a second job."""
+    await scene.put("often", overlap="allow")
     access = (await scene.service.client.engine()).access
-    note = access.note_audit
+    monkeypatch.setattr(access, "note_audit", away)
+    assert (await scene.call("POST", "/v1/schedules/often/trigger")).status == 200
+    assert "schedule.trigger `often`: done" in caplog.text
+    assert len((await scene.call("GET", "/v1/jobs")).json["jobs"]) == 1
 
-    async def fails(_):
-        raise StoreUnreachable("away", hint="come again")
 
-    monkeypatch.setattr(access, "note_audit", fails)
-    assert (await scene.call("DELETE", f"/v1/jobs/{job_id}")).status == 503
-    assert await entries(scene) == []
-    monkeypatch.setattr(access, "note_audit", note)
-    assert (await scene.call("DELETE", f"/v1/jobs/{job_id}")).status == 200
+async def test_what_is_done_before_the_store_fails_is_noted(scene, monkeypatch):
+    monkeypatch.setattr(dlq, "_PAGE", 1)
+    for _ in range(2):
+        await scene.submit()
+        await scene.fail(await scene.claim())
+    inspector = (await scene.service.client.engine()).inspector
+    jobs, pages = inspector.jobs, []
+
+    async def one_page(*given, **more):
+        if pages:
+            return await away()
+        pages.append(await jobs(*given, **more))
+        return pages[0]
+
+    monkeypatch.setattr(inspector, "jobs", one_page)
+    response = await scene.call("POST", "/v1/dlq:purge", send={"all": True})
+    assert (response.status, response.code) == (503, "store-unreachable")
     (entry,) = await entries(scene)
-    assert (entry["object"], entry["answer"]) == (job_id, "already")
+    assert (entry["action"], entry["answer"]) == ("dlq.purge", "1 done")
+
+
+async def test_a_change_is_noted_although_the_look_after_it_fails(scene, monkeypatch):
+    job_id = await scene.submit()
+    engine = await scene.service.client.engine()
+    cancel = engine.jobs.cancel
+
+    async def then_away(*given, **more):
+        monkeypatch.setattr(engine.inspector, "job", away)
+        return await cancel(*given, **more)
+
+    monkeypatch.setattr(engine.jobs, "cancel", then_away)
+    assert (await scene.call("DELETE", f"/v1/jobs/{job_id}")).status == 503
+    (entry,) = await entries(scene)
+    assert (entry["object"], entry["answer"]) == (job_id, "done")
+
+
+@pytest.mark.parametrize("verb", ["purge", "replay"])
+async def test_dead_letters_are_counted_and_noted_although_a_reply_was_lost(
+    scene, monkeypatch, verb
+):
+    await scene.submit()
+    await scene.fail(await scene.claim())
+    jobs = (await scene.service.client.engine()).jobs
+    monkeypatch.setattr(jobs, verb, lost_once(getattr(jobs, verb)))
+    response = await scene.call("POST", f"/v1/dlq:{verb}", send={"all": True})
+    assert (response.json["done"], response.json["left"]) == (1, 0)
+    (entry,) = await entries(scene)
+    assert (entry["action"], entry["answer"]) == (f"dlq.{verb}", "1 done")
+
+
+async def test_a_removed_schedule_is_noted_although_a_reply_was_lost(scene, monkeypatch):
+    await scene.put("nightly")
+    schedules = (await scene.service.client.engine()).schedules
+    lost = lost_once(schedules.delete_schedules)
+    monkeypatch.setattr(schedules, "delete_schedules", lost)
+    assert (await scene.call("DELETE", "/v1/schedules/nightly")).status == 200
+    assert [entry["action"] for entry in await entries(scene)] == [
+        "schedule.delete",
+        "schedules.put",
+    ]
+
+
+async def test_a_change_whose_request_is_given_up_is_noted_when_it_is_made(make, monkeypatch):
+    made = make(http_timeout=0.2)
+    await made.publish("charge")
+    job_id = await made.submit()
+    engine = await made.service.client.engine()
+    cancel, note = engine.jobs.cancel, engine.access.note_audit
+    free, noted = asyncio.Event(), asyncio.Event()
+
+    async def slow(*given, **more):
+        answers = await cancel(*given, **more)
+        await free.wait()
+        return answers
+
+    async def told(entries):
+        await note(entries)
+        noted.set()
+
+    monkeypatch.setattr(engine.jobs, "cancel", slow)
+    monkeypatch.setattr(engine.access, "note_audit", told)
+    response = await made.call("DELETE", f"/v1/jobs/{job_id}")
+    assert (response.status, response.code) == (503, "overdue")
+    free.set()
+    await asyncio.wait_for(noted.wait(), 10)
+    (entry,) = await entries(made)
+    assert (entry["object"], entry["answer"]) == (job_id, "done")
 
 
 async def test_a_request_that_is_given_up_does_not_take_its_note_with_it(make, monkeypatch):

@@ -72,6 +72,26 @@ async def test_without_keys_pages_of_other_sites_are_refused(scene):
     assert (await scene.call("GET", "/v1/types", headers=headers)).status == 200
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_without_keys_a_browser_reads_and_changes_nothing_for_other_pages(scene, site):
+    job_id = await scene.submit(delay=60)
+    headers = {"sec-fetch-site": site, "sec-fetch-mode": "no-cors"}
+    response = await scene.call("GET", "/v1/jobs", headers=headers)
+    assert (response.status, response.code) == (403, "forbidden")
+    headers["origin"] = "http://localhost:3000"
+    response = await scene.call("POST", f"/v1/jobs/{job_id}/retry", headers=headers)
+    assert (response.status, response.code) == (403, "forbidden")
+    assert (await scene.call("GET", f"/v1/jobs/{job_id}")).json["status"] == "scheduled"
+
+
+async def test_without_keys_the_console_works_and_links_of_other_sites_lead_to_it(scene):
+    for site in ("none", "same-origin"):
+        headers = {"sec-fetch-site": site}
+        assert (await scene.call("GET", "/v1/types", headers=headers)).status == 200
+    headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert (await scene.call("GET", "/", headers=headers)).status == 200
+
+
 async def test_with_keys_the_name_of_the_host_does_not_matter(make):
     made = make(keys=[KEY])
     headers = {"host": "jobs.example", "Authorization": f"Bearer {KEY}"}

@@ -1,6 +1,7 @@
 """Connections of `lamplighter serve`: what is read of them, and when they are closed."""
 
 import re
+import signal
 import socket
 
 import pytest
@@ -92,3 +93,12 @@ def test_a_trailer_is_no_header(address):
 @pytest.mark.parametrize("text", [b"\0\0\0\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"HELLO\r\n\r\n"])
 def test_what_is_no_request_is_refused(address, text):
     assert statuses(sent(address, text)) == [400]
+
+
+def test_who_asks_for_another_protocol_is_answered_in_this_one_and_not_logged(tmp_path):
+    asking = b"Upgrade: websocket\r\nConnection: Upgrade, close\r\n\r\n"
+    with serving(tmp_path) as (process, address):
+        assert statuses(sent(address, GET[:-2] + asking)) == [200]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE) == 0
+        assert process.stderr.read() == ""

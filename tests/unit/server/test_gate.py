@@ -1,15 +1,22 @@
 """What the gate lets through, and what it refuses before anything is made of it."""
 
 import asyncio
+import gc
 import json
 
 import pytest
 
 from lamplighter import runtime
 from lamplighter.config import Settings
+from lamplighter.model.names import PAYLOAD_LIMIT
 from lamplighter.server import gate
+from lamplighter.server.auth import LOCAL
 from lamplighter.server.deadlines import Deadlines
 from lamplighter.server.errors import HttpError
+from lamplighter.server.reading import BodyReader
+from lamplighter.server.route import Body, Nothing, Request
+from lamplighter.server.routes import jobs
+from lamplighter.server.submission import Submission
 
 SMALL = Settings(http_json_depth=4, http_json_keys=10, http_json_string=256, http_json_digits=20)
 
@@ -56,6 +63,12 @@ def keys(number: int) -> bytes:
         (b'"no end \\"', "malformed-body"),
         (b'{"a": 1, "a": 2}', "malformed-body"),
         (b'{"a": 1, "a" \n : 2}', "malformed-body"),
+        (b'{"a": 1, "\\u0061": 2}', "malformed-body"),
+        (b'{"\\u0061": 1, "a": 2}', "malformed-body"),
+        (b'{"\\ud800": 1, "\\uD800": 2}', "malformed-body"),
+        (b'{"\\/": 1, "/": 2}', "malformed-body"),
+        (b'{"\\x": 1}', "malformed-body"),
+        (b'{"\\u0061": 1, "b": 2, "\\"": 3}', None),
         (b'{"a": {"a": 1}, "b": {"a": 2}}', None),
         (b'["a", "a"]', None),
         (b"", None),
@@ -82,9 +95,93 @@ def test_one_large_job_of_a_batch_is_refused():
     assert refusal(one + b"\n", small, items=True) == "body-too-large"
 
 
+@pytest.mark.parametrize("value", [b"[]", b"{}", b"1", b'""', b"null", b"true"])
+def test_every_value_counts(value):
+    def of(number: int) -> bytes:
+        return b"[" + b",".join([value] * number) + b"]"
+
+    few = Settings(http_json_values=100)
+    assert refusal(of(99), few) is None
+    assert refusal(of(100), few) == "limit-exceeded"
+    batch = [b'{"a":%b}' % of(40)] * 30
+    assert refusal(b"[" + b",".join(batch) + b"]", few, items=True) is None
+    assert refusal(b"[" + b",".join([*batch, of(100)]) + b"]", few, items=True) == "limit-exceeded"
+
+
+@pytest.mark.parametrize(("before", "between", "after"), [(b"[", b",", b"]"), (b"", b"\n", b"")])
+def test_the_values_of_a_whole_batch_count_too(before, between, after):
+    few = Settings(http_json_values=100)
+    job = json.dumps({"a": [0] * 40}).encode()
+
+    def of(number: int) -> bytes:
+        return before + between.join([job] * number) + after
+
+    assert refusal(of(46), few, items=True) is None
+    assert refusal(of(49), few, items=True) == "limit-exceeded"
+
+
+def test_a_job_of_the_largest_size_may_have_values_of_any_kind():
+    arguments = b"[" + b",".join([b"1"] * (PAYLOAD_LIMIT // 2)) + b"]"
+    assert refusal(b'{"type":"charge","arguments":{"a":%b}}' % arguments, Settings()) is None
+
+
+async def turns_beside(work) -> int:
+    """Count how often others have their turn while some work is done."""
+    turns, task = 0, asyncio.create_task(work)
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await task
+    return turns
+
+
+async def test_a_body_of_some_size_is_looked_at_beside_other_requests():
+    large = b"[" + b",".join([b"[]"] * 20_000) + b"]"
+    assert await turns_beside(gate.check_json(large[:7_000] + b"]", Settings())) == 1
+    assert await turns_beside(gate.check_json(large, Settings())) > 1
+
+
+async def test_no_garbage_is_looked_for_while_a_body_is_made(make):
+    """With many values in it that would take many times as long, and all others wait."""
+    made = make(http_unknown_types=1)
+    job = {"type": "t", "arguments": {"a": [[]] * 15_000}}
+    reader = BodyReader(Body(kind=Submission, example=None, many=True), Deadlines(10.0))
+    received = [{"type": "http.request", "body": json.dumps([job] * 20).encode()}]
+    scope = {"headers": [(b"content-type", b"application/json")]}
+    looks = []
+
+    async def receive():
+        return received.pop()
+
+    def count(phase: str, _) -> None:
+        looks.append(phase)
+
+    gc.callbacks.append(count)
+    try:
+        read = await reader.read(scope, receive, made.service.settings)
+    finally:
+        gc.callbacks.remove(count)
+    assert len(read) == 20
+    assert looks.count("start") < 20
+    assert gc.isenabled()
+
+
+async def test_large_jobs_of_a_batch_are_checked_with_others_between_them(make):
+    made = make(http_unknown_types=1)
+    await made.call("POST", "/v1/jobs", send={"type": "t"})
+    given = [Submission(type="t", arguments={"a": "x" * 20_000}) for _ in range(10)]
+    request = Request(service=made.service, principal=LOCAL, query=Nothing(), body=given)
+    assert await turns_beside(jobs._checked(request)) >= 10
+
+
 def test_looking_at_the_worst_of_bodies_takes_time_in_proportion():
     """A pattern that goes back and forth would need minutes for these."""
-    limits = Settings(http_json_string=1 << 26, http_json_digits=1000, http_json_keys=10**7)
+    limits = Settings(
+        http_json_string=1 << 26,
+        http_json_digits=1000,
+        http_json_keys=10**7,
+        http_json_values=10**7,
+    )
     for body in (b'"' + b"\\" * 1_000_000, b'"' + b" " * 1_000_000, b'"a" ' * 250_000):
         start = runtime.monotonic()
         refusal(body, limits)

@@ -5,7 +5,7 @@ import json
 import warnings
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -391,6 +391,22 @@ async def test_a_key_in_a_file_of_its_own_is_read_again_too(tmp_path, clock):
     assert (await source.key("k1")).key == public("HS256", 2).encode() + b"2"
 
 
+async def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path, clock):
+    path = key_file(tmp_path, k1=("HS256", public("HS256", 1)))
+    following = ["k2", "k3"]
+
+    def read(path):
+        loaded = read_key_file(path)
+        if following:
+            key_file(tmp_path, **{following.pop(0): ("HS256", public("HS256", 2))})
+        return loaded
+
+    source = WatchedFile(path, read)
+    for kid in ("k2", "k3"):
+        clock.later += 5
+        assert await source.key(kid) is not None
+
+
 def _toml(**more: str) -> str:
     table = {"algorithm": "HS256", "key": public("HS256"), "issuer": "i", "audience": "a", **more}
     return "[keys.k1]\n" + "\n".join(f"{n} = {json.dumps(v)}" for n, v in table.items() if v != "-")
@@ -481,6 +497,10 @@ def test_keys_of_a_set_that_cannot_be_used_are_left_out(tmp_path):
             jwk("RS256", alg="PS256", kid="another algorithm"),
             jwk("RS256", use="enc", kid="not-for-signatures"),
             jwk("RS256", kid="../path"),
+            jwk("RS256", crv=[1], kid="odd-curve"),
+            jwk("RS256", n=5, kid="odd-number"),
+            jwk("EdDSA", x=7, kid="odd-point"),
+            jwk("ES256", alg=["ES256"], kid="odd-algorithm"),
             {"kid": "nothing"},
             7,
         )
@@ -596,6 +616,64 @@ async def test_an_address_that_answers_badly_leaves_the_keys_for_an_hour(issuer,
     assert issuer.asked == 2
     clock.later += jwt_sources.TRUSTED
     assert await source.key("ES256-0") is None
+
+
+async def test_known_keys_are_good_while_their_address_keeps_everybody_waiting(issuer, clock):
+    issuer.has(jwk("ES256"))
+    free, asked = Event(), []
+
+    def stuck(url: str) -> bytes:
+        asked.append(url)
+        if len(asked) > 1:
+            free.wait(30)
+        return fetch(url)
+
+    source = JwksAddress(issuer.url, EXPECTED, stuck)
+    assert await source.key("ES256-0") is not None
+    issuer.has(jwk("ES256"), jwk("ES256", 1))
+    clock.later += jwt_sources.RENEW + 1
+    try:
+        known = asyncio.gather(*(source.key("ES256-0") for _ in range(20)))
+        assert all(await asyncio.wait_for(known, 3))
+        late = asyncio.create_task(source.key("ES256-1"))
+        assert await asyncio.wait_for(source.key("ES256-0"), 3) is not None
+        assert not late.done()
+    finally:
+        free.set()
+    assert await late is not None
+    assert len(asked) == 2
+
+
+async def test_what_nobody_foresaw_in_a_set_is_not_asked_for_at_every_request(clock, monkeypatch):
+    asked = []
+
+    def odd(text: bytes, _) -> None:
+        asked.append(text)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(jwt_sources, "jwks_of", odd)
+    source = JwksAddress("http://127.0.0.1/", EXPECTED, str.encode)
+    for _ in range(5):
+        assert await source.key("ES256-0") is None
+    assert len(asked) == 1
+
+
+async def test_a_fetch_goes_on_when_who_asked_for_it_has_gone(issuer, clock):
+    issuer.has(jwk("ES256"))
+    begun, free = Event(), Event()
+
+    def slow(url: str) -> bytes:
+        begun.set()
+        free.wait(30)
+        return fetch(url)
+
+    source = JwksAddress(issuer.url, EXPECTED, slow)
+    first = asyncio.create_task(source.key("ES256-0"))
+    await asyncio.to_thread(begun.wait, 30)
+    first.cancel()
+    free.set()
+    assert await source.key("ES256-0") is not None
+    assert issuer.asked == 1
 
 
 async def test_an_address_that_nobody_answers_at_is_no_mistake_of_the_caller(issuer, make):

@@ -190,3 +190,14 @@ async def test_a_filter_for_another_tenant_finds_nothing(world, path):
     assert response.status == 200
     (found, *_) = response.json.values()
     assert found == []
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+async def test_a_key_is_refused_by_routes_that_change_something_and_do_not_heed_it(scene, route):
+    path = route.path.format(id="a", name="a")
+    response = await scene.call(
+        route.method, path, send=BODIES.get(route.path), headers={"Idempotency-Key": "k"}
+    )
+    reads = route.method == "GET" or route.name in COMPUTED
+    refused = response.status == 422 and "Idempotency-Key" in response.json["detail"]
+    assert refused == (not reads and not route.keyed)

@@ -67,6 +67,24 @@ def test_somebody_has_to_say_who_may_call():
             assert way in raised.value.hint
 
 
+@pytest.mark.parametrize("keys", [KEY, KEY.encode(), ["short"], [KEY, ""], [KEY, 7], ["ö" * 32]])
+def test_keys_that_can_be_guessed_are_refused_and_not_shown(keys):
+    with pytest.raises(InvalidOption) as raised:
+        mountable(App("sqlite://"), keys=keys)
+    assert "keys" in raised.value.cause
+    assert "short" not in str(raised.value)
+    assert KEY not in str(raised.value)
+
+
+@pytest.mark.parametrize("way", [{"keys": [KEY]}, {"door": who}, {"open_to_everybody": True}])
+def test_a_secret_that_can_be_guessed_is_refused_and_not_shown(way):
+    app = App("sqlite://")
+    app.configure(dataclasses.replace(app.settings, http_secret="changeme"))
+    with pytest.raises(InvalidOption, match="http_secret") as raised:
+        mountable(app, **way)
+    assert "changeme" not in str(raised.value)
+
+
 async def test_it_works_below_a_path(mounted):
     call = mounted(open_to_everybody=True)
     away = {"host": "shop.example"}
@@ -83,6 +101,21 @@ async def test_it_works_below_a_path(mounted):
     assert (await call("GET", "/lamp/v1/nothing")).code == "unknown-path"
     assert (await call("GET", "/v1/jobs")).status == 404
     assert (await call("GET", "/")).body == b"at home"
+
+
+@pytest.mark.parametrize("team", ["%E6%97%A5", "a%0d%0aSet-Cookie: x", "a b%25"])
+async def test_a_path_of_any_text_leads_back_to_the_job(tmp_path, team):
+    app = App(f"sqlite:///{tmp_path}/jobs.db")
+    app.configure(dataclasses.replace(app.settings, http_unknown_types=1))
+    service = mountable(app, open_to_everybody=True)
+    call = Caller(Starlette(routes=[Mount("/{team}", service)]))
+    async with service.opened():
+        made = await call("POST", f"/{team}/v1/jobs", send={"type": "charge", "delay": 60})
+        assert made.status == 201
+        assert made.headers["location"].isascii()
+        assert made.headers["location"].isprintable()
+        shown = await call("GET", made.headers["location"])
+        assert shown.json["id"] == made.json["id"]
 
 
 async def test_its_pages_load_from_below_that_path(mounted):
@@ -125,6 +158,7 @@ async def test_the_application_says_who_is_asking(mounted):
         ({"origin": "https://shop.example", "sec-fetch-site": "same-origin"}, 200),
         ({"origin": "https://evil.example"}, 403),
         ({"origin": "null"}, 403),
+        ({"origin": "http://["}, 403),
         ({"origin": "https://shop.example.evil.example"}, 403),
         ({"sec-fetch-site": "cross-site"}, 403),
         ({"origin": "https://a.shop.example", "sec-fetch-site": "same-site"}, 403),

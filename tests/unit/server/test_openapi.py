@@ -122,6 +122,7 @@ async def test_refusals_are_declared(scene):
             ({}, "", {"type": "unknown"}),
             ({"x": "y" * 20_000}, "", {}),
             ({"content-type": "text/plain"}, "", {}),
+            ({"idempotency-key": "k"}, "", {}),
         ):
             target = path.format(id="nobody", name="nobody") + query
             response = await scene.call(method.upper(), target, send=send, headers=headers)

@@ -157,6 +157,19 @@ async def test_a_queue_that_is_gone_from_the_store_is_gone_from_metrics(make):
     assert value(await metrics(scene), 'lamplighter_queue_ready_jobs{queue="other"}') == 1
 
 
+async def test_a_queue_without_jobs_leaves_its_series_to_one_that_has_some(make):
+    scene = make(metrics_names=1)
+    await scene.publish("charge")
+    job_id = await scene.submit(queue="a-first")
+    assert value(await metrics(scene), 'lamplighter_queue_ready_jobs{queue="a-first"}') == 1
+    await scene.submit(queue="second")
+    assert value(await metrics(scene), 'lamplighter_queue_ready_jobs{queue="a-first"}') == 1
+    await scene.call("DELETE", f"/v1/jobs/{job_id}")
+    text = await metrics(scene)
+    assert value(text, 'lamplighter_queue_ready_jobs{queue="second"}') == 1
+    assert value(text, 'lamplighter_queue_ready_jobs{queue="other"}') == 0
+
+
 async def test_no_tenant_is_named_in_metrics(scene):
     await scene.submit(tenant="canary-7f3a")
     assert "canary-7f3a" not in await metrics(scene)

@@ -46,6 +46,11 @@ async def test_what_stands_around_a_name_may_be_encoded_too(scene):
     assert (await scene.call("POST", "/v1/jobs%3Abatch", send=body)).status == 200
 
 
+async def test_a_newline_at_the_end_leads_nowhere(scene):
+    for path in ("/v1/jobs%0A", "/v1/jobs:batch%0A", "/v1/schedules/a/runs%0A", "/healthz%0A"):
+        assert (await scene.call("GET", path)).code == "unknown-path"
+
+
 async def test_a_mounted_service_finds_the_same_names(scene):
     inner = scene.call._asgi
     await scene.put("a/b")

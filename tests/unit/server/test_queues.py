@@ -2,6 +2,7 @@
 
 import pytest
 
+from lamplighter.port.store import queue_topic
 from lamplighter.server.auth import Principal
 
 HERE = "/v1/queues/payments"
@@ -39,6 +40,19 @@ async def test_a_queue_is_held_and_let_go(scene):
     free = (await scene.call("PUT", HERE, send={"held": False})).json
     assert (free["held"], free["hold"]) == (False, None)
     assert (await scene.claim()).job.id == job_id
+
+
+async def test_who_waits_for_the_queue_is_woken_and_nobody_else(scene):
+    await scene.submit()
+    await scene.submit(queue="other")
+    wakeup = (await scene.engine()).wakeup
+    mine, others = queue_topic("payments"), queue_topic("other")
+    for topic in (mine, others):
+        while await wakeup.wait([topic], 0.01):
+            pass  # of the jobs themselves
+    await scene.call("PUT", HERE, send={"held": False})
+    assert await wakeup.wait([mine], 20)
+    assert not await wakeup.wait([others], 0.01)
 
 
 async def test_only_what_is_given_is_set(scene):

@@ -84,6 +84,22 @@ async def test_the_same_key_with_another_body_is_a_conflict(scene):
     assert response.code == "key-conflict"
 
 
+async def test_keys_that_are_not_utf_8_are_refused_and_none_becomes_another(scene):
+    for key in ("é-1", "è-1"):
+        response = await post(scene, GOOD, **{"Idempotency-Key": key.encode("latin-1")})
+        assert (response.status, response.code) == (422, "invalid-option")
+        assert key in response.json["detail"]
+    ids = [(await post(scene, GOOD, **{"Idempotency-Key": k})).json["id"] for k in ("é-1", "è-1")]
+    assert ids[0] != ids[1]
+
+
+async def test_a_key_that_comes_twice_is_refused(scene):
+    for second in ("a", "b"):
+        response = await post(scene, GOOD, **{"Idempotency-Key": "a", "idempotency-key": second})
+        assert (response.status, response.code) == (422, "invalid-option")
+    assert (await scene.call("GET", "/v1/jobs")).json["jobs"] == []
+
+
 async def test_keys_of_one_caller_are_not_those_of_another(make):
     one, two = "1" * 32, "2" * 32
     made = make(keys=[one, two])
@@ -233,6 +249,14 @@ async def test_a_key_belongs_to_one_job_alone_or_in_a_batch(scene):
     single = await post(scene, GOOD, **{"Idempotency-Key": "k"})
     batch = await scene.call("POST", "/v1/jobs:batch", send=[{**GOOD, "idempotency_key": "k"}])
     assert batch.json["jobs"] == [{"id": single.json["id"], "answer": "already"}]
+
+
+async def test_a_key_for_a_whole_batch_is_refused_with_the_remedy(scene):
+    headers = {"Idempotency-Key": "k"}
+    response = await scene.call("POST", "/v1/jobs:batch", send=[GOOD], headers=headers)
+    assert (response.status, response.code) == (422, "invalid-option")
+    assert "`idempotency_key` in each job" in response.json["hint"]
+    assert (await scene.call("GET", "/v1/jobs")).json["jobs"] == []
 
 
 async def test_one_bad_job_keeps_a_whole_batch_out_and_is_named(scene):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lamplighter.port.values import TenantSettings
 from lamplighter.server.auth import Principal
 
 HERE = "/v1/tenants/acme"
@@ -34,6 +35,18 @@ async def test_a_tenant_is_given_a_weight_and_held(scene):
     free = (await scene.call("PUT", HERE, send={"held": False})).json
     assert (free["weight"], free["held"]) == (3, False)
     assert (await scene.claim()).job.id == job_id
+
+
+async def test_a_tenant_beyond_those_that_are_listed_is_seen_and_set(scene):
+    engine = await scene.engine()
+    for number in range(1_000):
+        name = f"t{number:04d}"
+        await engine.settings.put_tenant(name, TenantSettings(weight=2), by="x", reason="")
+    path = "/v1/tenants/zzz"
+    assert (await scene.call("GET", path)).code == "unknown-name"
+    held = (await scene.call("PUT", path, send={"held": True})).json
+    assert (held["weight"], held["held"]) == (1, True)
+    assert (await scene.call("GET", path)).json == held
 
 
 @pytest.mark.parametrize(

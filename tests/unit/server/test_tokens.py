@@ -1,5 +1,6 @@
 """Tokens of the store: made by a command, good until they end, and soon noticed to have ended."""
 
+import asyncio
 import json
 
 import pytest
@@ -170,12 +171,58 @@ async def test_the_store_is_asked_once_for_a_token_that_is_used_often(service, m
 
 async def test_so_many_tokens_are_remembered_and_no_more(service, monkeypatch):
     monkeypatch.setattr(tokens_module, "MOST", 3)
+    known = [await issue(service, "jobs:read") for _ in range(5)]
+    for _ in range(2):
+        for token in known:
+            assert (await ask(service, token)).status == 200
+        assert len(service.service.door._tokens._seen) == 3
+
+
+async def test_strangers_do_not_drive_out_a_token_that_is_good(service, monkeypatch):
+    monkeypatch.setattr(tokens_module, "MOST", 3)
+    monkeypatch.setattr(tokens_module, "MOST_UNKNOWN", 3)
     known = await issue(service, "jobs:read")
     await ask(service, known)
     for number in range(5):
-        await ask(service, token_of(number, number)[1])
-    assert len(service.service.door._tokens._seen) == 3
+        assert (await ask(service, token_of(number, number)[1])).code == "invalid-token"
+    assert list(service.service.door._tokens._seen) == [prefix_of(known)]
+    assert len(service.service.door._tokens._unknown) == 3
+
+
+async def test_a_token_in_use_does_not_stand_in_line_behind_strangers(service, clock, monkeypatch):
+    known = await issue(service, "jobs:read")
     assert (await ask(service, known)).status == 200
+    clock.later += tokens_module.FRESH
+    access = (await service.service.client.engine()).access
+    asked, look, free = [], access.token, asyncio.Event()
+
+    async def stuck_for_strangers(prefix: str):
+        asked.append(prefix)
+        if prefix != prefix_of(known):
+            await free.wait()
+        return await look(prefix)
+
+    monkeypatch.setattr(access, "token", stuck_for_strangers)
+    strangers = [asyncio.create_task(ask(service, token_of(n, n)[1])) for n in range(20)]
+    answers = await asyncio.wait_for(asyncio.gather(*(ask(service, known) for _ in range(5))), 10)
+    assert {answer.status for answer in answers} == {200}
+    assert asked.count(prefix_of(known)) == 1
+    free.set()
+    assert {each.code for each in await asyncio.gather(*strangers)} == {"invalid-token"}
+
+
+async def test_a_token_that_is_gone_is_refused_and_known_no_more(service, clock, monkeypatch):
+    known = await issue(service, "jobs:read")
+    assert (await ask(service, known)).status == 200
+    access = (await service.service.client.engine()).access
+
+    async def gone(_: str) -> None:
+        return None
+
+    monkeypatch.setattr(access, "token", gone)
+    clock.later += tokens_module.FRESH
+    assert (await ask(service, known)).code == "invalid-token"
+    assert service.service.door._tokens._seen == {}
 
 
 async def test_keys_and_tokens_are_good_side_by_side(make):

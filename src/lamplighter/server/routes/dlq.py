@@ -13,7 +13,7 @@ from lamplighter.model.job import JobRecord
 from lamplighter.port.access import About
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import ChangeAnswer, JobFilter
-from lamplighter.server import shapes
+from lamplighter.server import auditing, shapes
 from lamplighter.server.auth import Scope
 from lamplighter.server.errors import InvalidCursor, InvalidQuery
 from lamplighter.server.filters import Choice, job_filter
@@ -28,6 +28,8 @@ _PAGE = 100
 _LOOKS = 20
 """Pages that one request reads at most; a page may be short."""
 _DEAD = ("dead",)
+_FOUND_DONE = {"replay": ChangeAnswer.CONFLICT, "purge": ChangeAnswer.UNKNOWN}
+"""How jobs answer that were dead, when it is done to them a second time."""
 
 
 class DeadQuery(Choice, kw_only=True, forbid_unknown_fields=True):
@@ -128,7 +130,7 @@ async def _act(
     listing = f"dead letters {which!r}"
     place = service.cursors.read(body.cursor, listing)
     engine = await service.client.engine()
-    ids, done = list[str](), Counter[str]()
+    ids, done = list[str](), 0
     for _ in range(_LOOKS):
         size = min(_PAGE, engine.capabilities.max_batch, body.limit - len(ids))
         page = await service.client.repeatable(
@@ -143,19 +145,19 @@ async def _act(
     groups = await service.client.repeatable(lambda: engine.inspector.dead_groups(which))
     shape = shapes.DeadDone(
         dry_run=body.dry_run,
-        done=done.total(),
+        done=done,
         ids=ids,
         left=sum(group.count for group in groups),
         next=service.cursors.written(place, listing),
     )
-    chosen = _described(body)
-    about = [About(chosen, tenant, f"{count} done") for tenant, count in sorted(done.items())]
-    return Reply(200, shape, about=tuple(about))
+    return Reply(200, shape)
 
 
-def _described(body: DeadChoice) -> str:
-    """Write down which dead letters were meant."""
+def _described(body: DeadChoice, tenant: str) -> str:
+    """Write down which dead letters of a tenant were meant; of others it is told nothing."""
     given = {name: getattr(body, name) for name in Choice.__struct_fields__}
+    if body.tenant:
+        given["tenant"] = [tenant]
     return msgspec.json.encode({name: value for name, value in given.items() if value}).decode()
 
 
@@ -181,20 +183,26 @@ async def _done(
     verb: Literal["replay", "purge"],
     records: Sequence[JobRecord],
     reason: str,
-) -> Counter[str]:
-    """Do it to these, wake who may care, and tell to how many of each tenant it was done."""
+) -> int:
+    """Do it to these, note it for each tenant, wake who may care, and tell to how many."""
     act = engine.jobs.replay if verb == "replay" else engine.jobs.purge
     ids, by = [record.job.id for record in records], request.principal.name
-    answers = await request.service.client.repeatable(lambda: act(ids, by=by, reason=reason))
-    done = {answer.id for answer in answers if answer.answer is ChangeAnswer.DONE}
+    answers, again = await request.service.client.repeated(lambda: act(ids, by=by, reason=reason))
+    good = {ChangeAnswer.DONE, _FOUND_DONE[verb]} if again else {ChangeAnswer.DONE}
+    done = {answer.id for answer in answers if answer.answer in good}
     counts = Counter(record.job.tenant for record in records if record.job.id in done)
+    about = [
+        About(_described(request.body, tenant), tenant, f"{count} done")
+        for tenant, count in sorted(counts.items())
+    ]
+    await auditing.note(request, *about)
     if verb == "purge":
         await engine.wakeup.notify(FINISHED_TOPIC)
-        return counts
+        return len(done)
     news: dict[str, Counter[str]] = {}
     for record in records:
         if record.job.id in done:
             news.setdefault(record.job.queue, Counter())[record.job.type] += 1
     for queue, types in news.items():
         await engine.wakeup.notify(queue_topic(queue), jobs=types)
-    return counts
+    return len(done)

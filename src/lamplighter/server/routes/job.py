@@ -14,7 +14,7 @@ from lamplighter.model.job import JobState
 from lamplighter.model.journal import unpack
 from lamplighter.port.access import About
 from lamplighter.port.values import ChangeAnswer
-from lamplighter.server import input_shapes, shapes
+from lamplighter.server import auditing, input_shapes, shapes
 from lamplighter.server.auth import Scope
 from lamplighter.server.errors import InvalidCursor, InvalidQuery
 from lamplighter.server.route import Answer, Nothing, Reply, Request, route
@@ -187,9 +187,8 @@ async def _change(request: Request[ReasonQuery, None], verb: str) -> tuple[Chang
                 answer = await handle.retry(by=principal.name, reason=reason)
     except WrongState as error:
         raise WrongState(error.cause, hint=_REMEDIES[verb], value=error.value) from None
-    about = About(record.job.id, record.job.tenant, answer.value)
-    shape = shapes.job(await service.client.record(record.job.id))
-    return answer, Reply(200, shape, about=(about,))
+    await auditing.note(request, About(record.job.id, record.job.tenant, answer.value))
+    return answer, Reply(200, shapes.job(await service.client.record(record.job.id)))
 
 
 @route(

@@ -26,7 +26,7 @@ from lamplighter.model.job import NewJob
 from lamplighter.model.names import shown
 from lamplighter.port.access import About
 from lamplighter.port.values import JobFilter, SubmitAnswer
-from lamplighter.server import scheduling, shapes
+from lamplighter.server import auditing, scheduling, shapes
 from lamplighter.server.auth import Principal, Scope, check_scope
 from lamplighter.server.calendars import calendar_of
 from lamplighter.server.errors import Forbidden, InvalidCursor, InvalidQuery
@@ -54,7 +54,9 @@ _SCOPE = "POST /v1/jobs"
 _ONCE = ("delay", "run_at", "idempotency_key")
 """What is said of a job that runs once."""
 _BREATH = 200
-"""Jobs of a batch after which other requests have their turn."""
+"""Jobs of a batch after which other requests have their turn…"""
+_BREATH_BYTES = 16 * 1024
+"""…or bytes of their arguments, if those are large."""
 
 
 @route(
@@ -114,10 +116,10 @@ async def _schedule(request: Request[Nothing, Submission], times: JobSchedule) -
     job = await new_job(service, principal, body, scope=_SCOPE)
     new = scheduling.made(scheduling.named(times.id, body.type), calendar, job, given)
     answer = (await scheduling.put(service, principal, new)).answer
+    await auditing.note(request, About(new.id, new.tenant, answer))
     shape = shapes.Submitted(id=new.id, answer=answer, next_run=await next_run(service, new.id))
     status = 201 if answer == "created" else 200
-    about = About(new.id, new.tenant, answer)
-    return Reply(status, shape, {"Location": location(COLLECTION, new.id)}, about=(about,))
+    return Reply(status, shape, {"Location": location(COLLECTION, new.id)})
 
 
 @route(
@@ -153,9 +155,10 @@ async def submit_batch(request: Request[Nothing, list[Submission]]) -> Reply:
 async def _checked(request: Request[Nothing, list[Submission]]) -> Sequence[NewJob]:
     """Check all jobs of a batch; an error says which one it is about."""
     service, jobs = request.service, list[NewJob]()
-    shard = service.client.shard
+    shard, since, size = service.client.shard, 0, 0
     for number, given in enumerate(request.body):
-        if number % _BREATH == _BREATH - 1:
+        if since == _BREATH or size > _BREATH_BYTES:
+            since = size = 0
             await runtime.sleep(0)
         try:
             if given.schedule is not None:
@@ -168,6 +171,7 @@ async def _checked(request: Request[Nothing, list[Submission]]) -> Sequence[NewJ
         except LamplighterError as error:
             error.cause = f"jobs[{number}]: {error.cause}"
             raise
+        since, size = since + 1, size + len(new.args)
         # Jobs without keys stay together: in a store of several shards that is one write.
         elsewhere = new.key is None and ids.shard_of(new.id) != shard
         jobs.append(replace(new, id=ids.moved(new.id, shard)) if elsewhere else new)

@@ -11,7 +11,7 @@ from lamplighter.options import positive_seconds
 from lamplighter.port.access import About
 from lamplighter.port.store import queue_topic
 from lamplighter.port.values import QueueInfo, QueueSettings
-from lamplighter.server import shapes
+from lamplighter.server import auditing, shapes
 from lamplighter.server.auth import Scope
 from lamplighter.server.errors import InvalidQuery, UnknownName
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
@@ -91,8 +91,9 @@ async def put(request: Request[ReasonQuery, QueueChange]) -> Reply:
     await service.client.repeatable(
         lambda: engine.settings.put_queue(name, settings, by=by, reason=reason)
     )
-    await wake(service)
-    return Reply(200, shapes.queue(await _queue(service, name)), about=(About(name),))
+    await auditing.note(request, About(name))
+    await engine.wakeup.notify(queue_topic(name))
+    return Reply(200, shapes.queue(await _queue(service, name)))
 
 
 async def wake(service: HttpService) -> None:
@@ -112,10 +113,11 @@ def unknown_name(what: str, name: str) -> UnknownName:
 
 
 async def _queue(service: HttpService, name: str) -> QueueInfo:
-    for found in await _queues(service):
-        if found.name == name:
-            return found
-    raise unknown_name("queue", name)
+    inspector = await service.inspector()
+    found = await service.client.repeatable(lambda: inspector.queue(name))
+    if found is None:
+        raise unknown_name("queue", name)
+    return found
 
 
 async def _queues(service: HttpService) -> list[QueueInfo]:

@@ -18,8 +18,8 @@ from lamplighter.model.recurring import BACKFILL_LIMIT
 from lamplighter.port.access import About
 from lamplighter.port.schedules import ScheduleAnswer
 from lamplighter.schedules import Schedule, next_touch
+from lamplighter.server import auditing, scheduling
 from lamplighter.server import schedule_shapes as shapes
-from lamplighter.server import scheduling
 from lamplighter.server.auth import Scope
 from lamplighter.server.calendars import Instant
 from lamplighter.server.errors import InvalidCursor, InvalidQuery
@@ -101,7 +101,8 @@ async def delete(request: Request[ReasonQuery, None]) -> Reply:
     (answer,) = await service.schedules.delete(found.id, by=request.principal.name, reason=reason)
     if answer.answer is ScheduleAnswer.UNKNOWN:
         raise unknown_schedule(found.id)
-    return Reply(200, shapes.DeletedSchedule(id=found.id), about=(_about(found),))
+    await auditing.note(request, _about(found))
+    return Reply(200, shapes.DeletedSchedule(id=found.id))
 
 
 # ── operate ──────────────────────────────────────────────────────────────────────────────────
@@ -170,8 +171,8 @@ async def trigger(request: Request[ReasonQuery, None]) -> Reply:
             hint="wait for its end, cancel that job, or change `overlap` of the schedule",
             value=found.id,
         )
-    shape = shapes.TriggeredRun(id=found.id, job=answer.job_id, state=answer.state)
-    return Reply(200, shape, about=(_about(found),))
+    await auditing.note(request, _about(found))
+    return Reply(200, shapes.TriggeredRun(id=found.id, job=answer.job_id, state=answer.state))
 
 
 class BackfillBody(
@@ -227,9 +228,10 @@ def _about(found: Schedule) -> About:
 
 
 async def _reply(request: Request[Any, Any], status: int, before: Schedule) -> Reply:
-    """Answer with the schedule after what was done to it."""
+    """Note what was done to a schedule, and answer with the schedule after it."""
+    await auditing.note(request, _about(before))
     after = await request.service.schedule(before.id, request.principal)
-    return Reply(status, shapes.schedule(after), about=(_about(before),))
+    return Reply(status, shapes.schedule(after))
 
 
 # ── look ahead and back ──────────────────────────────────────────────────────────────────────

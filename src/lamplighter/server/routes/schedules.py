@@ -21,8 +21,8 @@ from lamplighter.model.names import check_schedule
 from lamplighter.port.access import About
 from lamplighter.port.schedules import ScheduleFilter
 from lamplighter.schedules import Schedule
+from lamplighter.server import auditing, scheduling
 from lamplighter.server import schedule_shapes as shapes
-from lamplighter.server import scheduling
 from lamplighter.server.auth import Principal, Scope
 from lamplighter.server.errors import Forbidden, InvalidCursor, InvalidQuery
 from lamplighter.server.filters import names
@@ -78,6 +78,7 @@ async def put(request: Request[Nothing, NewScheduleBody]) -> Reply:
     service, principal = request.service, request.principal
     new = await scheduling.new_of(service, principal, request.body)
     answer = await scheduling.put(service, principal, new)
+    await auditing.note(request, About(new.id, new.tenant, answer.answer))
     shape = shapes.PutSchedule(
         id=new.id,
         answer=answer.answer,
@@ -85,8 +86,7 @@ async def put(request: Request[Nothing, NewScheduleBody]) -> Reply:
         next_run=await next_run(service, new.id),
     )
     status = 201 if answer.answer == "created" else 200
-    about = About(new.id, new.tenant, answer.answer)
-    return Reply(status, shape, {"Location": location(COLLECTION, new.id)}, about=(about,))
+    return Reply(status, shape, {"Location": location(COLLECTION, new.id)})
 
 
 async def next_run(service: HttpService, schedule_id: str) -> datetime | None:

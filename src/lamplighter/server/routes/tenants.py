@@ -11,7 +11,7 @@ from lamplighter.model.names import check_name
 from lamplighter.model.stride import DEFAULT_WEIGHT, MAX_WEIGHT, MIN_WEIGHT
 from lamplighter.port.access import About
 from lamplighter.port.values import TenantInfo, TenantSettings
-from lamplighter.server import shapes
+from lamplighter.server import auditing, shapes
 from lamplighter.server.auth import Scope
 from lamplighter.server.errors import InvalidQuery, UnknownName
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
@@ -55,10 +55,10 @@ async def list_tenants(request: Request[Nothing, None]) -> Reply:
 async def show(request: Request[Nothing, None]) -> Reply:
     """Read one of the tenants."""
     name = request.path["name"]
-    for found in await _tenants(request.service):
-        if found.name == name and request.principal.sees(name):
-            return Reply(200, shapes.tenant(found))
-    raise unknown_name("tenant", name)
+    found = await _tenant(request.service, name) if request.principal.sees(name) else None
+    if found is None:
+        raise unknown_name("tenant", name)
+    return Reply(200, shapes.tenant(found))
 
 
 class TenantChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -93,13 +93,19 @@ async def put(request: Request[ReasonQuery, TenantChange]) -> Reply:
     await service.client.repeatable(
         lambda: engine.settings.put_tenant(name, settings, by=by, reason=reason)
     )
+    await auditing.note(request, About(name, name))
     await wake(service)
-    found = {each.name: each for each in await _tenants(service)}
-    # The list of tenants is bounded; what was just written is known all the same.
-    shown = found.get(name) or TenantInfo(name=name, weight=body.weight or DEFAULT_WEIGHT)
-    return Reply(200, shapes.tenant(shown), about=(About(name, name),))
+    found = await _tenant(service, name)
+    if found is None:
+        found = TenantInfo(name=name, weight=body.weight or DEFAULT_WEIGHT)
+    return Reply(200, shapes.tenant(found))
 
 
 async def _tenants(service: HttpService) -> list[TenantInfo]:
     inspector = await service.inspector()
     return await service.client.repeatable(inspector.tenants)
+
+
+async def _tenant(service: HttpService, name: str) -> TenantInfo | None:
+    inspector = await service.inspector()
+    return await service.client.repeatable(lambda: inspector.tenant(name))
