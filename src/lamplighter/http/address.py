@@ -16,7 +16,9 @@ def checked(url: str) -> str:
     """Check the address of a service."""
     try:
         parts = urlsplit(url)
+        # A port that is none raises ValueError only when it is asked for.
         fits = parts.scheme in {"http", "https"} and parts.hostname and not parts.query
+        fits = fits and parts.port != 0
     except ValueError:
         fits = False
     if not fits:

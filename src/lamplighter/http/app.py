@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
 import msgspec
 
 from lamplighter.http.call import HttpCall
+from lamplighter.http.errors import decoded, foreign
 from lamplighter.http.handle import HttpHandle
 from lamplighter.http.transport import Transport
 from lamplighter.job import Job
@@ -24,6 +25,8 @@ R = TypeVar("R")
 
 BATCH = 1_000
 """Jobs of one request."""
+BATCH_BYTES = 8 << 20
+"""Bytes of one request, about; a service takes twice as many unless it is told otherwise."""
 
 
 class _Submitted(msgspec.Struct):
@@ -94,11 +97,12 @@ class HttpApp:
         """
         made = _checked(calls)
         handles: list[HttpHandle[R]] = []
-        for start in range(0, len(made), BATCH):
-            some = made[start : start + BATCH]
-            body = b"[%b]" % b",".join(call.keyed() for call in some)
+        for some in _batches(made):
+            body = b"[%b]" % b",".join(call.body for call in some)
             answer = await self._transport.ask("POST", "/v1/jobs:batch", body=body)
-            said = _many.decode(answer.body).jobs
+            said = decoded(_many, answer.status, answer.body).jobs
+            if len(said) != len(some):
+                raise foreign(answer.status, answer.body)
             handles += [self._handle(call, one) for call, one in zip(some, said, strict=True)]
         for call, handle in zip(made, handles, strict=True):
             if handle.answer is SubmitAnswer.CONFLICT:
@@ -115,8 +119,8 @@ class HttpApp:
         return HttpHandle(self._transport, self._portal, check_id(job_id))
 
     async def _submit(self, call: HttpCall[R]) -> HttpHandle[R]:
-        answer = await self._transport.ask("POST", "/v1/jobs", body=call.body, key=call.key)
-        return self._handle(call, _one.decode(answer.body))
+        answer = await self._transport.ask("POST", "/v1/jobs", body=call.body)
+        return self._handle(call, decoded(_one, answer.status, answer.body))
 
     def _handle(self, call: HttpCall[R], said: _Submitted) -> HttpHandle[R]:
         answer = said.answer
@@ -188,3 +192,17 @@ def _checked(calls: Iterable[HttpCall[R]]) -> list[HttpCall[R]]:
                 value=call,
             )
     return made
+
+
+def _batches(calls: Sequence[HttpCall[R]]) -> Iterator[list[HttpCall[R]]]:
+    """Cut calls into what one request carries, by number and by size."""
+    some: list[HttpCall[R]] = []
+    size = 0
+    for call in calls:
+        if some and (len(some) == BATCH or size + len(call.body) > BATCH_BYTES):
+            yield some
+            some, size = [], 0
+        some.append(call)
+        size += len(call.body)
+    if some:
+        yield some

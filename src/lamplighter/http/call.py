@@ -49,13 +49,15 @@ class HttpCall(Generic[R_co]):
         self.drawn = checked.key is None
         """Whether the key is ours: then only we can have used it before."""
         self.key = checked.key or f"{runtime.nonce()}{runtime.nonce()}"
+        # Not in a header: those carry no more than ASCII without dispute.
         self.body = msgspec.json.encode(
-            {"type": self.type, "arguments": msgspec.Raw(args), **_written(options)}
+            {
+                "type": self.type,
+                "arguments": msgspec.Raw(args),
+                **_written(options),
+                "idempotency_key": self.key,
+            }
         )
-
-    def keyed(self) -> bytes:
-        """Give the body with the key inside, as batches have it."""
-        return b'%b,"idempotency_key":%b}' % (self.body[:-1], msgspec.json.encode(self.key))
 
     def __repr__(self) -> str:
         return f"<HttpCall {self.type}>"

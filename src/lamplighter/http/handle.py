@@ -10,6 +10,7 @@ import msgspec
 
 from lamplighter import runtime
 from lamplighter.handle import checked_timeout, raise_omitted
+from lamplighter.http.errors import decoded
 from lamplighter.http.transport import Answer, Transport
 from lamplighter.model.errors import JobFailed, ResultTimeout
 from lamplighter.model.job import TERMINAL, JobState, Status
@@ -109,7 +110,8 @@ class HttpHandle(Generic[R_co]):
 
     async def record(self) -> RemoteJob:
         """Read what the service knows of the job."""
-        return _decoder.decode((await self._transport.ask("GET", self._path())).body)
+        answer = await self._transport.ask("GET", self._path())
+        return decoded(_decoder, answer.status, answer.body)
 
     # ── operate ──────────────────────────────────────────────────────────────────────────────
 

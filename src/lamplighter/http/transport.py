@@ -66,7 +66,6 @@ class Transport:
         path: str,
         *,
         body: bytes | None = None,
-        key: str | None = None,
         params: dict[str, str] | None = None,
         repeatable: bool = True,
     ) -> Answer:
@@ -76,8 +75,6 @@ class Transport:
         not ``repeatable`` is so only where it has certainly not happened.
         """
         headers = {} if body is None else {"Content-Type": "application/json"}
-        if key is not None:
-            headers["Idempotency-Key"] = key
         deadline = runtime.monotonic() + self._timeout
         tries = 0
         while True:
@@ -85,14 +82,16 @@ class Transport:
             left = max(0.001, deadline - runtime.monotonic())
             url = f"{self.url}{path}"
             try:
-                answer = await self._client().request(
-                    method, url, content=body, headers=headers, params=params, timeout=left
-                )
-            except httpx2.TransportError as error:
+                # The client's own timeout begins anew with each piece of an answer.
+                async with asyncio.timeout(left):
+                    answer = await self._client().request(
+                        method, url, content=body, headers=headers, params=params, timeout=left
+                    )
+            except (httpx2.TransportError, TimeoutError) as error:
                 begun = not isinstance(error, httpx2.ConnectError)
                 miss = _Miss(self._unreachable(error), begun=begun)
             else:
-                if answer.status_code < 400:
+                if answer.is_success and _is_ours(answer):
                     return Answer(answer.status_code, answer.content)
                 miss = _missed(answer)
             pause = max(miss.wait, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries) * _jitter())
@@ -134,6 +133,12 @@ class Transport:
         )
         made.__cause__ = error
         return made
+
+
+def _is_ours(answer: httpx2.Response) -> bool:
+    """Tell an answer of the service from the page of somebody who stands before it."""
+    kind: str = answer.headers.get("Content-Type", "")
+    return not answer.content or kind.partition(";")[0].strip().lower() == "application/json"
 
 
 def _missed(answer: httpx2.Response) -> _Miss:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from lamplighter.model.job import Attempt, Job, JobRecord, JobState, status_of
+from lamplighter.model.stride import DEFAULT_WEIGHT
 from lamplighter.port import texts
 from lamplighter.port.access import AuditEntry, AuditRecord, TokenRecord
 from lamplighter.port.schedules import ScheduleRecord
+from lamplighter.port.values import TenantInfo
 
 __all__ = [
     "SCHEDULE_WIDTH",
@@ -16,6 +18,7 @@ __all__ = [
     "audit_of",
     "record_of",
     "schedule_of",
+    "tenant_of",
     "token_of",
 ]
 
@@ -96,6 +99,23 @@ def schedule_of(row: Sequence[Any]) -> ScheduleRecord:
         hold=texts.mark_of(row[14]),
         backfill=texts.backfill_of(row[15]),
         zones=row[16],
+    )
+
+
+def tenant_of(name: str, row: Sequence[Any]) -> TenantInfo | None:
+    """Build a tenant from weight, hold, waiting and running jobs; None: it has nothing.
+
+    Without settings there is no weight.
+    """
+    weight, hold, waiting, running = row
+    if weight is None and not waiting and not running:
+        return None
+    return TenantInfo(
+        name=name,
+        weight=DEFAULT_WEIGHT if weight is None else weight,
+        held=texts.mark_of(hold),
+        waiting=waiting,
+        running=running,
     )
 
 

@@ -316,8 +316,16 @@ class Inspector(Protocol):
         """List queues by name; their waiting jobs are counted up to ``most``."""
         ...
 
+    async def queue(self, name: str) -> QueueInfo | None:
+        """Give one queue as ``queues`` has it, or None."""
+        ...
+
     async def tenants(self) -> list[TenantInfo]:
         """List tenants that have settings, waiting or running jobs, by name; at most 1,000."""
+        ...
+
+    async def tenant(self, name: str) -> TenantInfo | None:
+        """Give one tenant as ``tenants`` has it, however many there are, or None."""
         ...
 
     async def types(self) -> list[TypeRow]:

@@ -97,6 +97,14 @@ async def test_the_same_key_gives_the_same_job_and_another_body_is_a_conflict(ap
         await app.submit("charge", {"order_id": "other"}, idempotency_key="k-1")
 
 
+async def test_a_key_may_be_in_any_writing(app):
+    keys = ("commande-é", "commande-è", "注文-1")
+    handles = [await app.submit("charge", ORDER, idempotency_key=key) for key in keys]
+    again = [await app.submit("charge", ORDER, idempotency_key=key) for key in keys]
+    assert len({handle.id for handle in handles}) == 3
+    assert [handle.id for handle in again] == [handle.id for handle in handles]
+
+
 async def test_without_a_key_each_submission_is_a_job(app):
     assert len({(await app.submit("charge", ORDER)).id for _ in range(3)}) == 3
 
@@ -177,6 +185,12 @@ async def test_many_jobs_go_in_few_requests_and_come_back_in_order(app):
     assert [handle.id for handle in again] == [handle.id for handle in handles[:1200]]
 
 
+async def test_many_large_jobs_go_in_requests_that_the_service_takes(app):
+    large = {"order_id": "x" * 60_000}
+    calls = [await app.call("charge", large, delay=60) for _ in range(300)]
+    assert len({handle.id for handle in await app.submit_many(calls)}) == 300
+
+
 async def test_one_bad_call_keeps_a_batch_out_and_a_conflict_does_not(app):
     good = await app.call("charge", ORDER)
     bad = await app.call("charge", {"order_id": 3})
@@ -213,7 +227,20 @@ async def test_the_token_is_read_from_the_environment_or_a_file(address, monkeyp
         await HttpApp(address.geturl()).submit("charge", ORDER)
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1:8080", "redis://x", "http://", "http://[", "x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "127.0.0.1:8080",
+        "redis://x",
+        "http://",
+        "http://[",
+        "x",
+        "http://127.0.0.1:99999",
+        "http://127.0.0.1:0",
+        "http://127.0.0.1:eighty",
+    ],
+)
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(InvalidUrl, match="address"):
         HttpApp(url)

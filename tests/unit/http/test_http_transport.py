@@ -1,6 +1,8 @@
 """What happens to requests on a way that is not always good."""
 
 import asyncio
+import contextlib
+import json
 
 import pytest
 
@@ -8,7 +10,7 @@ from lamplighter import runtime
 from lamplighter.http import HttpApp, ServiceRefused, ServiceUnreachable
 from lamplighter.model.errors import StoreUnreachable
 from lamplighter.port.values import JobFilter
-from tests.unit.http.conftest import between, forwarded
+from tests.unit.http.conftest import between, forwarded, gone
 from tests.unit.server.test_serve import KEY
 
 ORDER = {"order_id": "o-1", "cents": 995}
@@ -99,11 +101,10 @@ async def test_what_may_not_be_repeated_is_not():
 
 
 async def test_each_submission_carries_a_key_and_repeats_it():
-    keys: list[bytes] = []
+    keys: list[str] = []
 
     async def answer(number: int, request: bytes) -> bytes | None:
-        lines = request.lower().split(b"\r\n")
-        keys.extend(line for line in lines if line.startswith(b"idempotency-key: "))
+        keys.append(json.loads(request.partition(b"\r\n\r\n")[2])["idempotency_key"])
         return None
 
     async with between(answer) as url:
@@ -136,3 +137,87 @@ async def test_an_answer_of_somebody_else_is_told_as_it_is():
             await app.submit("charge", ORDER)
         await app.close()
     assert (caught.value.status, caught.value.problem) == (404, "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n",
+    ],
+    ids=["a page", "other JSON", "nothing", "a redirect"],
+)
+async def test_what_only_looks_like_a_success_is_refused(said):
+    asked: list[bytes] = []
+
+    async def answer(number: int, request: bytes) -> bytes:
+        asked.append(request)
+        return said
+
+    async with between(answer) as url:
+        app = HttpApp(url)
+        handle = app.handle("01K9ZQ4T7M0G3E8V5C2R6W1XNB")
+        for refused in (
+            app.submit("charge", ORDER),
+            app.submit_many([await app.call("charge", ORDER)]),
+            handle.record(),
+        ):
+            with pytest.raises(ServiceRefused, match="none of the service") as caught:
+                await refused
+            assert (caught.value.status, caught.value.problem) == (int(said[9:12]), "")
+        await app.close()
+    assert len(asked) == 3
+
+
+async def test_a_page_before_the_service_is_taken_for_no_change():
+    async def answer(number: int, request: bytes) -> bytes:
+        return b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nlogin"
+
+    async with between(answer) as url:
+        app = HttpApp(url)
+        with pytest.raises(ServiceRefused, match="login"):
+            await app.handle("01K9ZQ4T7M0G3E8V5C2R6W1XNB").cancel()
+        with pytest.raises(ServiceRefused, match="login"):
+            await app.open()
+        await app.close()
+
+
+async def test_a_batch_of_another_length_is_none_of_the_service():
+    body = b'{"jobs": []}'
+
+    async def answer(number: int, request: bytes) -> bytes:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        return head % len(body) + body
+
+    async with between(answer) as url:
+        app = HttpApp(url)
+        with pytest.raises(ServiceRefused, match="jobs"):
+            await app.submit_many([await app.call("charge", ORDER)])
+        await app.close()
+
+
+async def test_an_answer_that_comes_drop_by_drop_is_given_up_in_time():
+    dripped = asyncio.Event()
+
+    async def drip(reader, writer) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        with contextlib.suppress(OSError):
+            while not writer.is_closing() and not reader.at_eof():
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+        dripped.set()
+        await gone(writer)
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    async with server:
+        app = HttpApp(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=0.5)
+        began = runtime.monotonic()
+        with pytest.raises(ServiceUnreachable, match="TimeoutError"):
+            await app.open()
+        assert runtime.monotonic() - began < 2
+        await app.close()
+        await asyncio.wait_for(dripped.wait(), 10)

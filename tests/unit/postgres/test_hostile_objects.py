@@ -241,6 +241,8 @@ async def look(engine: PostgresEngine, ids: list[str]) -> None:
     await inspector.dead_groups(JobFilter())
     await inspector.counts()
     await inspector.queues()
+    await inspector.queue("default")
     await inspector.tenants()
+    await inspector.tenant("default")
     await inspector.types()
     await inspector.workers()

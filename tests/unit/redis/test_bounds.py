@@ -52,6 +52,8 @@ ACTS: dict[str, Act] = {
     "counts": lambda store, _: store.engine.inspector.counts(),
     "explain": lambda store, ids: store.engine.inspector.explain(ids[0]),
     "queues": lambda store, _: store.engine.inspector.queues(),
+    "queue": lambda store, _: store.engine.inspector.queue("default"),
+    "tenant": lambda store, _: store.engine.inspector.tenant("default"),
     "standing": lambda store, _: store.engine.activity.standing(),
     "tally": lambda store, _: store.engine.activity.tally("w", 1, Tally(started=1)),
     "jobs": lambda store, _: store.engine.inspector.jobs(JobFilter(), limit=20),

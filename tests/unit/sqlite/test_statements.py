@@ -20,6 +20,8 @@ SCANS_ALLOWED = {
     ("claim", "still_running"),
     ("inspect", "running_lanes"),
     ("inspect", "running_tenants"),
+    ("inspect", "running_in_lanes"),
+    ("inspect", "one_tenant"),
     ("inspect", "tenants"),
     ("inspect", "waiting_tenants"),  # what waits, by a narrow index
     ("inspect", "counts"),  # bounded by a limit

@@ -394,8 +394,14 @@ class RedisInspector:
     async def queues(self, *, most: int = COUNT_LIMIT) -> list[QueueInfo]:
         return await inspect.queues(self._call, most)
 
+    async def queue(self, name: str) -> QueueInfo | None:
+        return await inspect.queue(self._call, name)
+
     async def tenants(self) -> list[TenantInfo]:
         return await inspect.tenants(self._call)
+
+    async def tenant(self, name: str) -> TenantInfo | None:
+        return await inspect.tenant(self._call, name)
 
     async def types(self) -> list[TypeRow]:
         return await inspect.types(self._call)

@@ -73,6 +73,7 @@ class Catalog:
         self._version = -1
         self._lanes: dict[tuple[str, Level, str, str], Lane] = {}
         self._by_id: dict[int, Lane] = {}
+        self._by_queue: dict[str, list[Lane]] = {}
         self._bands: dict[tuple[str, Level], Band] = {}
         self._held_queues: set[str] = set()
         self._held_types: set[str] = set()
@@ -127,8 +128,7 @@ class Catalog:
 
     def lanes_of(self, queue: str) -> list[Lane]:
         """Give all lanes of a queue, highest level first."""
-        found = [lane for lane in self._by_id.values() if lane.queue == queue]
-        return sorted(found, key=lambda lane: (lane.level, lane.id))
+        return sorted(self._by_queue.get(queue, ()), key=lambda lane: (lane.level, lane.id))
 
     def all_lanes(self) -> list[Lane]:
         """Give all lanes."""
@@ -165,5 +165,6 @@ class Catalog:
         lane = Lane(lane_id, band.id, band.queue, band.level, type_name, requirement)
         self._lanes[band.queue, band.level, type_name, requirement] = lane
         self._by_id[lane_id] = lane
+        self._by_queue.setdefault(band.queue, []).append(lane)
         band.lanes.append(lane_id)
         return lane

@@ -417,8 +417,14 @@ class SqliteInspector:
     async def queues(self, *, most: int = COUNT_LIMIT) -> list[QueueInfo]:
         return await self._reader.run(partial(inspect.queues, most=most))
 
+    async def queue(self, name: str) -> QueueInfo | None:
+        return await self._reader.run(partial(inspect.queue, name=name))
+
     async def tenants(self) -> list[TenantInfo]:
         return await self._reader.run(inspect.tenants)
+
+    async def tenant(self, name: str) -> TenantInfo | None:
+        return await self._reader.run(partial(inspect.tenant, name=name))
 
     async def types(self) -> list[TypeRow]:
         return await self._reader.run(inspect.types)

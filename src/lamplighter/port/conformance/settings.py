@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lamplighter.model.errors import InvalidInput
-from lamplighter.model.job import Mark
+from lamplighter.model.job import Level, Mark
 from lamplighter.model.stride import DEFAULT_MAX_WAIT_MS, MAX_WEIGHT
 from lamplighter.port.conformance.builders import claim, handed_out, jobs_of, new_job, submit
 from lamplighter.port.values import NewWorker, QueueSettings, TenantSettings, TypeSettings
@@ -138,3 +138,43 @@ async def test_every_setting_raises_the_settings_version(engine: Engine, what: s
 async def test_a_weight_out_of_range_is_refused(engine: Engine, weight: int) -> None:
     with pytest.raises(InvalidInput):
         await engine.settings.put_tenant("blue", TenantSettings(weight=weight), **BY)
+
+
+async def test_a_queue_is_read_by_name_as_it_is_listed(engine: Engine, clock: VirtualClock) -> None:
+    await submit(engine, *(new_job(queue=queue) for queue in ("a", "b", "b")))
+    await submit(engine, new_job(queue="b", delay_ms=60_000), new_job(queue="b", level=Level.HIGH))
+    assert len(await claim(engine, 1, "b")) == 1
+    await engine.settings.put_queue("c", QueueSettings(held=True), **BY)
+    clock.advance(seconds=5)
+
+    listed = await engine.inspector.queues()
+
+    assert [queue.name for queue in listed] == ["a", "b", "c"]
+    assert [await engine.inspector.queue(queue.name) for queue in listed] == listed
+    for name in ("", "d", "a\x00", "\ud800"):
+        assert await engine.inspector.queue(name) is None
+
+
+async def test_a_tenant_is_read_by_name_as_it_is_listed(engine: Engine) -> None:
+    await submit(engine, *jobs_of("blue", 3), *jobs_of("green", 2), new_job("mail", tenant="blue"))
+    assert len(await claim(engine, 1)) == 1
+    await engine.settings.put_tenant("green", TenantSettings(held=True), **BY)
+    await engine.settings.put_tenant("red", TenantSettings(weight=4), **BY)
+
+    listed = await engine.inspector.tenants()
+
+    assert [tenant.name for tenant in listed] == ["blue", "green", "red"]
+    assert [await engine.inspector.tenant(tenant.name) for tenant in listed] == listed
+    for name in ("", "yellow", "blue\x00", "\ud800"):
+        assert await engine.inspector.tenant(name) is None
+
+
+async def test_a_tenant_beyond_those_that_are_listed_is_read_by_name(engine: Engine) -> None:
+    await submit(engine, *(new_job(tenant=f"t{number:04d}") for number in range(1_000)))
+    await engine.settings.put_tenant("zzz", TenantSettings(weight=3, held=True), **BY)
+
+    found = await engine.inspector.tenant("zzz")
+
+    assert "zzz" not in {tenant.name for tenant in await engine.inspector.tenants()}
+    assert found is not None
+    assert (found.weight, found.held is None, found.waiting) == (3, False, 0)

@@ -202,6 +202,8 @@ async def test_queues_and_tenants_are_those_of_all_shards(
     assert [one.weight for one in tenants] == [1, 1, 1, 7]
     for one in tenants[:3]:
         assert (one.waiting, one.running) == (20 - running[one.name], running[one.name])
+    assert [await engine.inspector.queue(name) for name in queues] == list(queues.values())
+    assert [await engine.inspector.tenant(one.name) for one in tenants] == tenants
 
 
 async def test_a_type_and_its_hold_are_told_once(engine: Engine) -> None:

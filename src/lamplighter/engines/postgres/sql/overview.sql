@@ -146,8 +146,9 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
     LIMIT 1
 $$;
 
--- read_queues: queues by name, a row for each level that ever had jobs. Index: job_running.
-CREATE OR REPLACE FUNCTION read_queues(now_ bigint, limit_ integer)
+-- read_queues: queues by name, or the one of that name, a row for each level that ever had jobs.
+-- Index: job_running.
+CREATE OR REPLACE FUNCTION read_queues(now_ bigint, limit_ integer, name_ text DEFAULT NULL)
 RETURNS TABLE (
     name text, handouts bigint, max_wait bigint, hold text, level smallint, ready bigint,
     scheduled bigint, running bigint, oldest bigint
@@ -163,7 +164,9 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
     FROM queue
     LEFT JOIN (
         SELECT lane.queue, lane.level, array_agg(lane.id) AS lanes
-        FROM lane GROUP BY lane.queue, lane.level
+        FROM lane
+        WHERE name_ IS NULL OR lane.queue = name_
+        GROUP BY lane.queue, lane.level
     ) AS level ON level.queue = queue.name
     LEFT JOIN (
         SELECT lane.queue, lane.level, sum(one.number)::bigint AS number
@@ -175,6 +178,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
         GROUP BY lane.queue, lane.level
     ) AS running ON running.queue = level.queue AND running.level = level.level
     LEFT JOIN LATERAL waiting_in(level.lanes, now_, limit_) AS waiting ON true
+    WHERE name_ IS NULL OR queue.name = name_
     ORDER BY queue.name, level.level
 $$;
 
@@ -298,6 +302,31 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
     LEFT JOIN queued ON queued.tenant = named.name
     LEFT JOIN busy ON busy.tenant = named.name
     ORDER BY named.name
+$$;
+
+-- read_tenant: a tenant's settings, if it has any, and its jobs; those that wait are counted up to
+-- `count_`. Index: job_waiting, job_running.
+CREATE OR REPLACE FUNCTION read_tenant(
+    name_ text, count_ integer,
+    OUT weight integer, OUT hold text, OUT waiting bigint, OUT running bigint
+)
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+    SELECT (SELECT tenant.weight FROM tenant WHERE tenant.name = name_),
+           (SELECT tenant.hold FROM tenant WHERE tenant.name = name_),
+           (SELECT count(*) FROM (
+               SELECT
+               FROM lane
+               CROSS JOIN LATERAL (
+                   SELECT FROM job
+                   WHERE job.lane = lane.id AND job.tenant = name_
+                     AND job.state = 'waiting' AND job.hold IS NULL
+                   ORDER BY job.due, job.seq
+                   LIMIT count_
+               ) AS one
+               LIMIT count_
+           ) AS every),
+           (SELECT count(*) FROM job WHERE job.state = 'running' AND job.tenant = name_)
 $$;
 
 -- read_types: published types by name, last seen first; a worker lives that beat after `since_`.

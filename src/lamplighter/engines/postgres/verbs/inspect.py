@@ -15,7 +15,7 @@ from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, health
-from lamplighter.port.rows import attempt_of
+from lamplighter.port.rows import attempt_of, tenant_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
     DeadGroup,
@@ -96,15 +96,22 @@ async def counts(call: Call) -> dict[str, int]:
     return found
 
 
-async def queues(call: Call, most: int) -> list[QueueInfo]:
-    """List queues with what waits and runs in them."""
+async def queues(call: Call, most: int, name: str | None = None) -> list[QueueInfo]:
+    """List queues with what waits and runs in them; with a name, that one alone."""
     rows = await call.rows(
         f"SELECT queue.*, clock.now FROM {clock(call)} "
-        f"CROSS JOIN LATERAL {call.function('read_queues')}(clock.now, %s) AS queue "
+        f"CROSS JOIN LATERAL {call.function('read_queues')}(clock.now, %s, %s) AS queue "
         "ORDER BY queue.name, queue.level",
-        (most,),
+        (most, name),
     )
     return [_queue(list(levels), most) for _, levels in groupby(rows, key=lambda row: row[0])]
+
+
+async def queue(call: Call, name: str) -> QueueInfo | None:
+    """Give one queue with what waits and runs in it."""
+    if texts.clean(name) != name:
+        return None
+    return next(iter(await queues(call, COUNT_LIMIT, name)), None)
 
 
 def _queue(levels: list[Row], most: int) -> QueueInfo:
@@ -146,6 +153,16 @@ async def tenants(call: Call) -> list[TenantInfo]:
         )
         for name, weight, hold, waiting, running in rows
     ]
+
+
+async def tenant(call: Call, name: str) -> TenantInfo | None:
+    """Give one tenant with settings or jobs."""
+    if texts.clean(name) != name:
+        return None
+    rows = await call.rows(
+        f"SELECT * FROM {call.function('read_tenant')}(%s, %s)", (name, COUNT_LIMIT)
+    )
+    return tenant_of(name, rows[0])
 
 
 async def types(call: Call) -> list[TypeRow]:

@@ -1,4 +1,4 @@
-"""queues, tenants: what waits and runs, turn by turn, over all shards."""
+"""queue, queues, tenant, tenants: what waits and runs, turn by turn, over all shards."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lamplighter.engines.redis.call import Call
 from lamplighter.model.job import Level
 from lamplighter.model.stride import DEFAULT_MAX_WAIT_MS, DEFAULT_WEIGHT
 from lamplighter.port import texts
+from lamplighter.port.rows import tenant_of
 from lamplighter.port.values import COUNT_LIMIT, LEVEL_LIMIT, QueueInfo, TenantInfo
 
 _PAGE = 500
@@ -52,6 +53,28 @@ async def queues(call: Call, most: int) -> list[QueueInfo]:
         found.get(name, _Queue()).info(name, json.loads(settings.get(name, b"{}")), now, most)
         for name in sorted(found.keys() | settings.keys())
     ]
+
+
+async def queue(call: Call, name: str) -> QueueInfo | None:
+    """Give one queue with what waits and runs in it."""
+    if texts.clean(name) != name:
+        return None
+    found, now, there = _Queue(), 0, False
+    for shard in range(call.shards):
+        now, every = await _lanes(call, shard)
+        lanes = [lane for lane in every if lane.queue == name]
+        await _add_lanes(call, found, lanes, COUNT_LIMIT)
+        numbers = {lane.number for lane in lanes}
+        if numbers:
+            async for lane_number, _ in _running(call, shard):
+                found.running += lane_number in numbers
+        handed = await call.run("inspect_name", ("handed", name), shard=shard)
+        found.handouts += int(handed or 0)
+        there = there or bool(numbers or handed)
+    settings = await call.run("inspect_name", ("queue", name), shard=0)
+    if not there and not settings:
+        return None
+    return found.info(name, json.loads(settings or b"{}"), now, COUNT_LIMIT)
 
 
 @dataclass(slots=True)
@@ -146,6 +169,25 @@ async def tenants(call: Call) -> list[TenantInfo]:
             )
         )
     return infos
+
+
+async def tenant(call: Call, name: str) -> TenantInfo | None:
+    """Give one tenant with settings or jobs."""
+    if texts.clean(name) != name:
+        return None
+    waiting = running = 0
+    for shard in range(call.shards):
+        looked, page = 0, _PAGE
+        while page == _PAGE:
+            asked = (name, looked + 1)
+            page, count = await call.run("inspect_tenant", asked, shard=shard)
+            looked, waiting = looked + page, waiting + count
+        async for _, whose in _running(call, shard):
+            running += whose == name
+    text = await call.run("inspect_name", ("tenant", name), shard=0)
+    given = json.loads(text or b"{}")
+    weight = given.get("weight", DEFAULT_WEIGHT) if text else None
+    return tenant_of(name, (weight, given.get("hold"), min(COUNT_LIMIT, waiting), running))
 
 
 async def _add_tenants(call: Call, lane: _Lane, found: _Tenants) -> None:

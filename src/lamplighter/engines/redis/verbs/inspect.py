@@ -9,7 +9,7 @@ from __future__ import annotations
 from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Call
 from lamplighter.engines.redis.shards import shard_of
-from lamplighter.engines.redis.verbs.backlog import queues, tenants
+from lamplighter.engines.redis.verbs.backlog import queue, queues, tenant, tenants
 from lamplighter.engines.redis.verbs.listing import dead_groups, jobs, record_of, seen
 from lamplighter.engines.redis.verbs.members import types, workers
 from lamplighter.model.job import Attempt, JobRecord, JobState
@@ -24,7 +24,9 @@ __all__ = [
     "job",
     "jobs",
     "logs",
+    "queue",
     "queues",
+    "tenant",
     "tenants",
     "types",
     "workers",

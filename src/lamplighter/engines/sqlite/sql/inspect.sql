@@ -118,6 +118,15 @@ SELECT 'expired', count(*) FROM (SELECT 1 FROM job INDEXED BY job_expired
 -- name: queues
 SELECT name, handouts, max_wait, hold FROM queue ORDER BY name;
 
+-- name: one_queue
+-- in: name
+SELECT name, handouts, max_wait, hold FROM queue WHERE name = :name;
+
+-- name: running_in_lanes
+-- in: lanes
+SELECT count(*) FROM job INDEXED BY job_running
+WHERE state = 'running' AND lane IN (SELECT value FROM json_each(:lanes));
+
 -- name: running_lanes
 SELECT lane, count(*) FROM job INDEXED BY job_running WHERE state = 'running' GROUP BY lane;
 
@@ -186,6 +195,22 @@ FROM (
     GROUP BY lane, tenant
 )
 GROUP BY tenant;
+
+-- name: one_tenant
+-- Settings of a tenant, if any, and its jobs; those that wait are counted turn by turn, up to a
+-- limit. Index: job_waiting.
+-- in: name, limit
+SELECT (SELECT weight FROM tenant WHERE name = :name),
+       (SELECT hold FROM tenant WHERE name = :name),
+       (SELECT count(*) FROM (
+           SELECT 1
+           FROM lane
+           CROSS JOIN job INDEXED BY job_waiting ON job.lane = lane.id AND job.tenant = :name
+           WHERE job.state = 'waiting' AND job.hold IS NULL
+           LIMIT :limit
+       )),
+       (SELECT count(*) FROM job INDEXED BY job_running
+        WHERE state = 'running' AND tenant = :name);
 
 -- name: tenant
 -- in: name

@@ -13,7 +13,7 @@ from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, health
-from lamplighter.port.rows import attempt_of
+from lamplighter.port.rows import attempt_of, tenant_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
     LEVEL_LIMIT,
@@ -131,6 +131,16 @@ def queues(tx: Transaction, most: int) -> list[QueueInfo]:
     return [_queue(tx, row, running.get(row[0], 0), most) for row in tx.all(SQL["queues"])]
 
 
+def queue(tx: Transaction, name: str) -> QueueInfo | None:
+    """Give one queue with what waits and runs in it."""
+    row = tx.one(SQL["one_queue"], name) if texts.clean(name) == name else None
+    if row is None:
+        return None
+    lanes = json.dumps([lane.id for lane in tx.catalog.lanes_of(name)])
+    running = tx.one(SQL["running_in_lanes"], lanes)
+    return _queue(tx, row, running[0] if running else 0, COUNT_LIMIT)
+
+
 def _queue(tx: Transaction, row: Row, running: int, most: int) -> QueueInfo:
     ready = scheduled = 0
     oldest: dict[Level, int] = {}
@@ -187,6 +197,12 @@ def tenants(tx: Transaction) -> list[TenantInfo]:
         )
         for name, weight, hold in tx.all(SQL["tenants"], _TENANT_LIMIT)
     ]
+
+
+def tenant(tx: Transaction, name: str) -> TenantInfo | None:
+    """Give one tenant with settings or jobs."""
+    row = tx.one(SQL["one_tenant"], name, COUNT_LIMIT) if texts.clean(name) == name else None
+    return None if row is None else tenant_of(name, row)
 
 
 def types(tx: Transaction) -> list[TypeRow]:
