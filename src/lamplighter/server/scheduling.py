@@ -205,7 +205,11 @@ async def _changed_job(
     arguments = _unhidden(arguments, stored, secrets)
     options = job_options({**fields, **given})
     kept = secrets if job_type == old.type else ()
-    return await checked_job(service, principal, job_type, arguments, options, secrets=kept)
+    job = await checked_job(service, principal, job_type, arguments, options, secrets=kept)
+    if job_type == old.type and not await service.knows(job_type):
+        # Nobody says anything else of it now: what may run once stays so.
+        job = replace(job, delivery=old.delivery)
+    return job
 
 
 def _keep_secrets(arguments: Mapping[str, Any], secrets: Collection[str], *, given: bool) -> None:

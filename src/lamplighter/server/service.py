@@ -98,6 +98,10 @@ class HttpService:
         """Give the reads of the store."""
         return (await self.client.engine()).inspector
 
+    async def knows(self, job_type: str) -> bool:
+        """Tell whether this program or a worker has said what the type is."""
+        return job_type in self.client.registry or await self.catalog.get(job_type) is not None
+
     async def record(self, job_id: str, principal: Principal) -> JobRecord:
         """Read a job; what belongs to others does not exist."""
         record = await self.client.record(checked_id(job_id))

@@ -5,6 +5,7 @@ import dataclasses
 
 import pytest
 
+from lamplighter.model.job import Delivery
 from lamplighter.model.schedule import Cron, Interval, Union
 from lamplighter.port.schedules import NewSchedule
 from lamplighter.secrecy import HIDDEN
@@ -399,3 +400,14 @@ async def test_a_changed_schedule_is_foretold_before_anybody_has_looked_at_it(ni
     foretold = (await nightly.call("GET", f"{HERE}/preview?count=1")).json["runs"][0]
     assert changed["next_run"] == foretold["utc"]
     assert (await nightly.call("GET", HERE)).json["next_run"] == foretold["utc"]
+
+
+async def test_what_may_run_once_stays_so_while_nobody_publishes_its_type(make):
+    scene = make(http_unknown_types=1)
+    await scene.publish("charge", delivery="at_most_once")
+    await scene.put("nightly")
+    elsewhere = make(http_unknown_types=1)
+    elsewhere.service.catalog.get = _nothing
+    assert (await elsewhere.call("PATCH", HERE, send={"priority": "low"})).status == 200
+    assert (await scene.call("POST", f"{HERE}/trigger")).status == 200
+    assert (await scene.claim()).job.delivery is Delivery.AT_MOST_ONCE
