@@ -146,7 +146,7 @@ async def submit(tmp_path: Path, type_: str, *arguments: str) -> str:
 async def scraped(url: str) -> str:
     host, port = re.fullmatch(r"http://(.*):(\d+)/metrics", url).groups()
     reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     said = (await reader.read()).decode()
     writer.close()
     assert said.startswith("HTTP/1.1 200 OK")
