@@ -55,7 +55,7 @@ console: $(VENV)/.dev console/node_modules/.made ## Build the web console into t
 
 console-check: $(VENV)/.dev console/node_modules/.made ## Check that the committed console is what its sources build
 	$(BIN)/python tools/console_types.py --check
-	@! grep -n '"resolved"' console/package-lock.json || { \
+	@! grep -nE '"(resolved|url)"' console/package-lock.json || { \
 		echo "error: console/package-lock.json names where packages come from." >&2; \
 		echo "hint: make it anew with the settings of console/.npmrc." >&2; exit 1; }
 	@rm -rf build/console
