@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lamplighter.engines.redis.call import Call
-from lamplighter.engines.redis.verbs import audit_log, tokens
+from lamplighter.engines.redis.verbs import audit, tokens
 from lamplighter.engines.redis.verbs.prune_access import prune_access
 from lamplighter.model.names import check_words
 from lamplighter.port.access import AuditEntry, AuditPage, NewToken, TokenPage, TokenRecord
@@ -30,7 +30,7 @@ class RedisAccess:
 
     async def note_audit(self, entries: Sequence[AuditEntry]) -> None:
         if entries:
-            await audit_log.note_audit(self._call, bounded(entries, self._max_batch))
+            await audit.note_audit(self._call, bounded(entries, self._max_batch))
 
     async def prune_access(self, keep_ms: int, limit: int) -> int:
         return await prune_access(self._call, keep_ms, limit)
@@ -44,4 +44,4 @@ class RedisAccess:
     async def audit(
         self, *, tenant: str | None = None, limit: int, cursor: str | None = None
     ) -> AuditPage:
-        return await audit_log.audit(self._call, tenant, limit, cursor)
+        return await audit.audit(self._call, tenant, limit, cursor)
