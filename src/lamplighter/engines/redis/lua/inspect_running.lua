@@ -1,7 +1,8 @@
 -- inspect_running: read which jobs run.
 -- KEYS  1 shard
 -- ARGV  1 clock, not used  2 cursor, 0 to begin
--- RETURNS  cursor to go on with, 0 at the end, then per job: id, lane, tenant; one may come twice
+-- RETURNS  cursor to go on with, 0 at the end, then packed, per job: id, lane, tenant; one may come
+--          twice
 -- TOUCHES  nothing; reads run, job. Bound: about 300 jobs.
 --@include lib/keys.lua
 --@include lib/record.lua
@@ -10,7 +11,7 @@
 local P, cursor = KEYS[1], ARGV[2]
 
 local given = redis.call('HSCAN', P .. 'run', cursor, 'COUNT', 300)
-local found = { given[1] }
+local found = {}
 for place = 1, #given[2], 2 do
   local id = given[2][place]
   local value = brief(P, id)
@@ -21,4 +22,4 @@ for place = 1, #given[2], 2 do
     found[#found + 1] = tenant_of(value)
   end
 end
-return found
+return { given[1], cmsgpack.pack(found) }

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Call
@@ -147,15 +150,14 @@ async def tenants(call: Call) -> list[TenantInfo]:
     """List tenants with settings or jobs, the first by name."""
     settings = await _named(call, "tenant", 0)
     found = _Tenants()
-    for name in settings:
-        found.add(name)
+    found.add_waiting(dict.fromkeys(settings, 0))
     for shard in range(call.shards):
         lanes = (await _lanes(call, shard))[1]
         for start in range(0, len(lanes), _AT_ONCE):
             some = lanes[start : start + _AT_ONCE]
             await asyncio.gather(*(_add_tenants(call, lane, found) for lane in some))
         async for _, tenant in _running(call, shard):
-            found.add(tenant, running=1)
+            found.add_running(tenant)
     infos: list[TenantInfo] = []
     for name, (waiting, running) in found.first().items():
         given = json.loads(settings.get(name, b"{}"))
@@ -191,28 +193,39 @@ async def tenant(call: Call, name: str) -> TenantInfo | None:
 
 
 async def _add_tenants(call: Call, lane: _Lane, found: _Tenants) -> None:
-    async for tenant, waiting in _turns(call, lane):
-        found.add(tenant, waiting=waiting)
+    found.add_waiting(await _turns(call, lane))
 
 
 class _Tenants:
     """Counts of the first tenants by name; of a million others nothing is kept."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, tuple[int, int]] = {}
+        self._waiting: dict[str, int] = {}
+        self._running: Counter[str] = Counter()
         self._last: str | None = None
 
-    def add(self, name: str, *, waiting: int = 0, running: int = 0) -> None:
-        if self._last is not None and name > self._last:
-            return
-        before = self._counts.get(name, (0, 0))
-        self._counts[name] = (before[0] + waiting, before[1] + running)
-        if len(self._counts) > 2 * _TENANT_LIMIT:
-            self._counts = self.first()
-            self._last = max(self._counts)
+    def add_waiting(self, counts: Mapping[str, int]) -> None:
+        known, last = self._waiting, self._last
+        for name, waiting in counts.items():
+            if last is None or name <= last:
+                known[name] = known.get(name, 0) + waiting
+        self._forget()
+
+    def add_running(self, name: str) -> None:
+        if self._last is None or name <= self._last:
+            self._running[name] += 1
+            self._waiting.setdefault(name, 0)
+            self._forget()
 
     def first(self) -> dict[str, tuple[int, int]]:
-        return dict(sorted(self._counts.items())[:_TENANT_LIMIT])
+        """Give what the first have waiting and running."""
+        names = sorted(self._waiting)[:_TENANT_LIMIT]
+        return {name: (self._waiting[name], self._running[name]) for name in names}
+
+    def _forget(self) -> None:
+        if len(self._waiting) > 2 * _TENANT_LIMIT:
+            self._waiting = {name: self._waiting[name] for name in self.first()}
+            self._last = max(self._waiting)
 
 
 # ── what the store is asked for ──────────────────────────────────────────────────────────────
@@ -232,28 +245,28 @@ async def _lanes(call: Call, shard: int) -> tuple[int, list[_Lane]]:
             return now, found
 
 
-async def _turns(call: Call, lane: _Lane) -> AsyncIterator[tuple[str, int]]:
+async def _turns(call: Call, lane: _Lane) -> dict[str, int]:
     """Read tenants of a lane and what they have waiting; one that moves meanwhile counts once."""
-    known: set[bytes] = set()
+    found: dict[str, int] = {}
     for which, count in zip(_TURNS, lane.turns, strict=True):
         for start in range(0, count, _PAGE):
             page = await call.run("inspect_turns", (lane.number, which, start), shard=lane.shard)
-            for tenant, waiting in zip(page[::2], page[1::2], strict=True):
-                if tenant not in known:
-                    known.add(tenant)
-                    yield tenant.decode(), waiting
+            pairs = msgspec.msgpack.decode(page)
+            found = dict(zip(pairs[::2], pairs[1::2], strict=True)) | found
+    return found
 
 
 async def _running(call: Call, shard: int) -> AsyncIterator[tuple[int, str]]:
     """Read lane and tenant of each job that runs."""
-    known: set[bytes] = set()
+    known: set[str] = set()
     cursor = b"0"
     while True:
-        cursor, *rest = await call.run("inspect_running", (cursor,), shard=shard)
+        cursor, page = await call.run("inspect_running", (cursor,), shard=shard)
+        rest = msgspec.msgpack.decode(page)
         for job_id, lane, tenant in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
             if job_id not in known:
                 known.add(job_id)
-                yield lane, tenant.decode()
+                yield lane, tenant
         if cursor == b"0":
             return
 
