@@ -344,6 +344,8 @@ COUNT_LIMIT = 10_000
 LEVEL_LIMIT = 1_000
 """To which levels of a queue are counted, however many jobs others of its levels have."""
 BEHIND_LIMIT = 1_000
+TENANT_LIMIT = 1_000
+"""How many tenants are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

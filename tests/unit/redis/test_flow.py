@@ -166,7 +166,8 @@ async def test_turns_of_tenants_that_come_and_go_leave_nothing_but_what_is_count
 
     assert await store.faults() == ()
     left = store.keys()
-    for gone in ("turn", "line", "heads", "asleep", "shut", "active", "run", "lease", "claimed"):
+    turns = ("turn", "waits", "line", "heads", "asleep", "shut", "active")
+    for gone in (*turns, "run", "lease", "claimed"):
         assert gone not in left
     # Virtual times behind the clock are forgotten on the way.
     assert store.client.zcard(store.key("share:1")) <= 40

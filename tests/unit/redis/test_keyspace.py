@@ -223,6 +223,9 @@ async def test_when_all_jobs_are_gone_only_what_is_said_to_stay_is_left(store: S
     [
         (lambda p, _: ("ZREM", p + "line:1", "default"), "indexed"),
         (lambda p, _: ("DEL", p + "turn:1:default"), "waits, but is not in"),
+        (lambda p, _: ("HINCRBY", p + "waits", "default", "1"), "but 3 are counted"),
+        (lambda p, _: ("DEL", p + "waits"), "but 0 are counted"),
+        (lambda p, _: ("HSET", p + "waits", "nobody", "1"), "0 jobs of tenant nobody"),
         (lambda p, _: ("DEL", p + "heads:1"), "heads has nothing"),
         (lambda p, _: ("DEL", p + "active:default"), "does not know"),
         (lambda p, id_: ("HDEL", p + "run", id_), "recorded as `leases`"),

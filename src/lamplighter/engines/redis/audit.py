@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+import msgspec
+
 from lamplighter import runtime
+from lamplighter.engines.redis import named
 from lamplighter.engines.redis.call import Call
 
 _LANES = 500
@@ -68,8 +71,8 @@ async def _audit(call: Call, end: float) -> Audit:
 
 
 async def _audit_shard(call: Call, shard: int, end: float) -> Audit:
-    first, last, named = await call.run("audit_totals", (), shard=shard)
-    indexed = _numbers(named)
+    first, last, totals = await call.run("audit_totals", (), shard=shard)
+    indexed = _numbers(totals)
     recorded: Counter[str] = Counter()
     faults: list[str] = []
     for page in range(first, last + 1):
@@ -114,7 +117,8 @@ async def _audit_schedules(call: Call, shard: int, end: float) -> tuple[list[str
 
 async def _audit_lanes(call: Call, shard: int) -> tuple[int, list[str]]:
     """Look at the turns of all lanes; gives how many jobs stand in them, and what is wrong."""
-    jobs, lane = 0, 1
+    jobs: Counter[str] = Counter()
+    lane = 1
     faults: list[str] = []
     while True:
         _, *page = await call.run("inspect_lanes", (lane,), shard=shard)
@@ -122,16 +126,30 @@ async def _audit_lanes(call: Call, shard: int) -> tuple[int, list[str]]:
             for which, count in zip(("line", "asleep", "shut"), turns, strict=True):
                 for start in range(0, count, _TURNS):
                     said = await call.run("audit_turns", (number, which, start), shard=shard)
-                    jobs += said[0]
+                    counts = msgspec.msgpack.decode(said[0])
+                    for tenant, waiting in zip(counts[::2], counts[1::2], strict=True):
+                        jobs[tenant] += waiting
                     faults += _texts(said[1:])
         if len(page) < _LANES:
-            return jobs, faults
+            return jobs.total(), faults + await _audit_waits(call, shard, jobs)
         lane += _LANES
 
 
-def _numbers(named: Sequence[bytes | int]) -> Counter[str]:
+async def _audit_waits(call: Call, shard: int, jobs: Counter[str]) -> list[str]:
+    """Compare what is counted for each tenant with what stands in its turns."""
+    counted: Counter[str] = Counter()
+    async for page in named.pages(call, "waits", shard):
+        counted.update({name: int(text) for name, text in page.items()})
+    return [
+        f"{jobs[tenant]} jobs of tenant {tenant} stand in turns, but {counted[tenant]} are counted"
+        for tenant in sorted(jobs.keys() | counted.keys())
+        if jobs[tenant] != counted[tenant]
+    ]
+
+
+def _numbers(said: Sequence[bytes | int]) -> Counter[str]:
     """Read names and numbers that follow each other."""
-    pairs = zip(named[::2], named[1::2], strict=True)
+    pairs = zip(said[::2], said[1::2], strict=True)
     return Counter({bytes(name).decode(): int(number) for name, number in pairs})
 
 

@@ -8,6 +8,7 @@ Names of people's making are percent-encoded in keys (`encode`), and plain insid
     run             id -> its running claim
     lease:<ms>      id -> when its lease of this length ends; `spans` is the set of lengths
     turn:<lane>:<tenant>    waiting jobs of a tenant: due, then sequence number and id
+    waits                   how many of them each tenant has, in all lanes
     line:<lane>     awake turns: tenant -> virtual time
     heads:<lane>    awake turns: when their heads fell due
     asleep:<lane>   turns whose head is due later: tenant -> when
@@ -63,7 +64,7 @@ KINDS = {
     **dict.fromkeys(("job", "seq", "page", "oldest_page", "removed", "key", "told"), "string"),
     **dict.fromkeys(("settings_version", "news", "schedule", "audit_seq"), "string"),
     **dict.fromkeys(("meta", "run", "band", "bands", "band_lanes", "lanes", "lane"), "hash"),
-    **dict.fromkeys(("handed", "hold", "cancel", "progress", "log"), "hash"),
+    **dict.fromkeys(("handed", "waits", "hold", "cancel", "progress", "log"), "hash"),
     **dict.fromkeys(("claimed", "prune", "queue", "tenant", "type", "worker"), "hash"),
     **dict.fromkeys(("types", "roles", "specs", "activity", "tallies"), "hash"),
     **dict.fromkeys(("tokens", "revoked_tokens", "audit"), "hash"),

@@ -18,6 +18,7 @@ from lamplighter.port.health import DEAD_MS, health
 from lamplighter.port.rows import attempt_of, tenant_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
+    TENANT_LIMIT,
     DeadGroup,
     JobFilter,
     JobPage,
@@ -31,7 +32,6 @@ from lamplighter.port.values import (
 SCAN_LIMIT = 10_000
 COUNTED = 1_000_000
 """Waiting jobs up to which those of all tenants are counted one by one, which is the quickest."""
-_TENANT_LIMIT = 1_000
 _BEFORE_ALL = (-1, -1)
 _PAGE = "%s::integer, %s::integer"
 
@@ -141,7 +141,7 @@ async def tenants(call: Call) -> list[TenantInfo]:
     """List tenants with settings or jobs."""
     rows = await call.rows(
         f"SELECT * FROM {call.function('read_tenants')}(%s, %s, %s) ORDER BY name",
-        (_TENANT_LIMIT, COUNT_LIMIT, COUNTED),
+        (TENANT_LIMIT, COUNT_LIMIT, COUNTED),
     )
     return [
         TenantInfo(

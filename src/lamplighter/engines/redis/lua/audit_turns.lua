@@ -1,7 +1,7 @@
 -- audit_turns: compare turns of a lane with the jobs behind them.
 -- KEYS  1 shard
 -- ARGV  1 clock, not used  2 lane  3 line, asleep or shut  4 how many turns to leave out
--- RETURNS  number of jobs in these turns, then what is wrong, in words
+-- RETURNS  packed, per turn: tenant, jobs; then what is wrong, in words
 -- TOUCHES  nothing; reads line:, heads:, asleep: and shut:<lane>, turn:<lane>:<tenant>, active:…
 --          Bound: 200 turns.
 --@include lib/keys.lua
@@ -12,7 +12,7 @@ local P, lane, which, from = KEYS[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local TURNS = 200
 local PLACES = { 'line', 'asleep', 'shut' }
 
-local faults, jobs = {}, 0
+local faults, jobs = {}, {}
 
 local function fault(tenant, ...)
   faults[#faults + 1] = 'turn of lane ' .. lane .. ' and tenant ' .. tenant .. ' '
@@ -26,7 +26,8 @@ local function check(tenant, score)
     fault(tenant, 'is in ', which, ', but empty')
     return
   end
-  jobs = jobs + redis.call('ZCARD', turn)
+  jobs[#jobs + 1] = tenant
+  jobs[#jobs + 1] = redis.call('ZCARD', turn)
   for _, place in ipairs(PLACES) do
     if place ~= which and redis.call('ZSCORE', P .. place .. ':' .. lane, tenant) then
       fault(tenant, 'is in ', which, ' and in ', place)
@@ -52,4 +53,4 @@ local queue = lane_of(P, lane).queue
 if given[1] and redis.call('SISMEMBER', active_key(P, queue), lane) == 0 then
   faults[#faults + 1] = 'lane ' .. lane .. ' has turns, but queue ' .. queue .. ' does not know'
 end
-return { jobs, unpack(faults) }
+return { cmsgpack.pack(jobs), unpack(faults) }

@@ -9,8 +9,8 @@
 --          how many hand-outs it had before, the lanes, the lane of each job as <I2 or '' for the
 --          first, and in the order of their hand-outs id and value of each job
 -- TOUCHES  job (reads), run, lease:<ms>, spans, requests, claimed, progress, handed, bands,
---          share:<band>, the turns of these jobs and those that fall due, 64 a band. Bound: 1,000
---          jobs.
+--          share:<band>, waits, the turns of these jobs and those that fall due, 64 a band. Bound:
+--          1,000 jobs.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
@@ -208,8 +208,12 @@ local function add(list, one, other)
   list[#list + 1] = other
 end
 
+-- What tenants have waiting less than before, by their names.
+local left = {}
+
 -- Write where a touched turn stands now: in line, asleep, or nowhere.
 local function write_turn(turn, lists)
+  left[turn.tenant] = (left[turn.tenant] or 0) - turn.taken
   local due, member = next_job(claim, turn)
   lists.old_heads[#lists.old_heads + 1] = turn.jobs[1] .. turn.tenant
   if not member then
@@ -321,6 +325,15 @@ local function write_jobs(queue, answer)
   end
 end
 
+local function write_waits()
+  local tenants, changes = {}, {}
+  for tenant, change in pairs(left) do
+    tenants[#tenants + 1] = tenant
+    changes[#changes + 1] = change
+  end
+  count_waiting(P, tenants, changes)
+end
+
 -- Remember that this nonce has handed out something, for an hour and as long as one of them runs.
 local function note_request(count)
   local requests = P .. 'requests'
@@ -408,6 +421,7 @@ for _, queue in ipairs(queues) do
   end
 end
 if count > 0 then
+  write_waits()
   note_request(count)
 end
 answer[2] = poll_after(queues)

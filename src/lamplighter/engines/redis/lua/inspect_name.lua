@@ -1,6 +1,6 @@
--- inspect_name: read what is kept of one name: settings, or hand-outs.
+-- inspect_name: read what is kept of one name: settings, hand-outs, or what waits.
 -- KEYS  1 shard
--- ARGV  1 clock, not used  2 queue, tenant, type or handed  3 name
+-- ARGV  1 clock, not used  2 queue, tenant, type, handed or waits  3 name
 -- RETURNS  text, '' if there is none
 -- TOUCHES  nothing; reads one field of that hash.
 

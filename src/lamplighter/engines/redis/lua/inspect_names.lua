@@ -1,6 +1,6 @@
--- inspect_names: read what is kept by name: settings, or hand-outs.
+-- inspect_names: read what is kept by name: settings, hand-outs, or what waits.
 -- KEYS  1 shard
--- ARGV  1 clock, not used  2 queue, tenant, type or handed  3 cursor, 0 to begin
+-- ARGV  1 clock, not used  2 queue, tenant, type, handed or waits  3 cursor, 0 to begin
 -- RETURNS  cursor to go on with, 0 at the end, then per name: name, text; one may come twice
 -- TOUCHES  nothing; reads that hash. Bound: about 300 names.
 

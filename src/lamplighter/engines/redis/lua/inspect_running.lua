@@ -1,25 +1,35 @@
--- inspect_running: read which jobs run.
+-- inspect_running: read which jobs run, and where they were queued or whose they are.
 -- KEYS  1 shard
--- ARGV  1 clock, not used  2 cursor, 0 to begin
--- RETURNS  cursor to go on with, 0 at the end, then packed, per job: id, lane, tenant; one may come
+-- ARGV  1 clock, not used  2 lane or tenant  3 cursor, 0 to begin
+-- RETURNS  cursor to go on with, 0 at the end, then packed, per job: id, lane or tenant; one may come
 --          twice
 -- TOUCHES  nothing; reads run, job. Bound: about 300 jobs.
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/changes.lua
 
-local P, cursor = KEYS[1], ARGV[2]
+local P, what, cursor = KEYS[1], ARGV[2], ARGV[3]
 
+-- A lane stands near the beginning: no more is read.
+local function lane_at(id)
+  local value = redis.call('GETRANGE', job_key(P, id), 0, 5)
+  return value ~= '' and (struct.unpack('<I4', value, 3)) or nil
+end
+
+local function tenant_at(id)
+  local value = brief(P, id)
+  return value and tenant_of(value)
+end
+
+local read = what == 'lane' and lane_at or tenant_at
 local given = redis.call('HSCAN', P .. 'run', cursor, 'COUNT', 300)
 local found = {}
 for place = 1, #given[2], 2 do
   local id = given[2][place]
-  local value = brief(P, id)
+  local value = read(id)
   if value then
-    local _, _, lane = head(value)
     found[#found + 1] = id
-    found[#found + 1] = lane
-    found[#found + 1] = tenant_of(value)
+    found[#found + 1] = value
   end
 end
 return { given[1], cmsgpack.pack(found) }

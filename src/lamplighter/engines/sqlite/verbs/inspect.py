@@ -17,6 +17,7 @@ from lamplighter.port.rows import attempt_of, tenant_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
     LEVEL_LIMIT,
+    TENANT_LIMIT,
     DeadGroup,
     JobFilter,
     JobPage,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 SQL = load("inspect")
 
 SCAN_LIMIT = 10_000
-_TENANT_LIMIT = 1_000
 _BEFORE_ALL = (-1, -1)
 _STATES = {
     "ready": "waiting",
@@ -145,7 +145,7 @@ def _queue(tx: Transaction, row: Row, running: int, most: int) -> QueueInfo:
     ready = scheduled = 0
     oldest: dict[Level, int] = {}
     by_level = dict.fromkeys(Level, 0)
-    for lane in tx.catalog.lanes_of(row[0]):
+    for lane in tx.catalog.lanes_of(row[0]) if most else ():
         rest = min(most, LEVEL_LIMIT) - by_level[lane.level]
         due = _count(tx, "ready_in_lane", lane.id, max(most - ready, rest))
         later = _count(tx, "scheduled_in_lane", lane.id, max(most - scheduled, rest))
@@ -195,7 +195,7 @@ def tenants(tx: Transaction) -> list[TenantInfo]:
             waiting=min(waiting.get(name, 0), COUNT_LIMIT),
             running=running.get(name, 0),
         )
-        for name, weight, hold in tx.all(SQL["tenants"], _TENANT_LIMIT)
+        for name, weight, hold in tx.all(SQL["tenants"], TENANT_LIMIT)
     ]
 
 

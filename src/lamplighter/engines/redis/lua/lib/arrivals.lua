@@ -109,7 +109,7 @@ end
 
 -- Put the jobs into their turns, and tell these lane by lane.
 local function fill(turns)
-  local lanes = {}
+  local lanes, tenants, counts, places = {}, {}, {}, {}
   for number = 1, turn_count do
     local turn = turns[number]
     if turn and turn.due then
@@ -118,11 +118,15 @@ local function fill(turns)
         lane = { {}, {}, {}, P .. 'turn:' .. turn.lane .. ':' }
         lanes[turn.lane] = lane
       end
-      redis.call('ZADD', turn_key_in(lane[4], turn.tenant), unpack(turn.jobs))
+      local come = redis.call('ZADD', turn_key_in(lane[4], turn.tenant), unpack(turn.jobs))
+      local place = places[turn.tenant] or #tenants + 1
+      places[turn.tenant], tenants[place] = place, turn.tenant
+      counts[place] = (counts[place] or 0) + come
       local n = #lane[1] + 1
       lane[1][n], lane[2][n], lane[3][n] = turn.tenant, turn.due, turn.member
     end
   end
+  count_waiting(P, tenants, counts)
   for number, lane in pairs(lanes) do
     stand(P, number, lane[1], lane[2], lane[3], now)
   end

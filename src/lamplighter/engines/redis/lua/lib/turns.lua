@@ -7,6 +7,7 @@
 --                  time. Then heads:<lane> has its head, exactly: score due, member head .. tenant.
 --   asleep:<lane>  its head is due later, or nobody has woken it yet: tenant -> due of its head
 --   shut:<lane>    its tenant is held: tenant -> due of its head, or earlier
+-- The hash waits has the number of jobs in all turns of each tenant that has any.
 
 -- The queue and so on of a lane, by its number.
 local LANE = '^([^%z]*)%z(%d+)%z([^%z]*)%z([^%z]*)%z(%d+)$'
@@ -53,6 +54,31 @@ end
 
 local function member_of(seq, id)
   return format('%011x', seq) .. id
+end
+
+-- Jobs have come into turns of these tenants, each given once, or have left them: so many each.
+local function count_waiting(P, tenants, changes)
+  local waits, MOST = P .. 'waits', 1000
+  for first = 1, #tenants, MOST do
+    local last = math.min(first + MOST - 1, #tenants)
+    local before = redis.call('HMGET', waits, unpack(tenants, first, last))
+    local some, none = {}, {}
+    for place = first, last do
+      local count = tonumber(before[place - first + 1] or '0') + changes[place]
+      if count > 0 then
+        some[#some + 1] = tenants[place]
+        some[#some + 1] = count
+      else
+        none[#none + 1] = tenants[place]
+      end
+    end
+    if #some > 0 then
+      redis.call('HSET', waits, unpack(some))
+    end
+    if #none > 0 then
+      redis.call('HDEL', waits, unpack(none))
+    end
+  end
 end
 
 -- Whether one job, given as due and member, goes before another.
@@ -181,7 +207,7 @@ end
 -- falls due earlier than it did, this alone moves it: leaving first could cost its turn the place.
 local function enter(P, lane, tenant, due, seq, id, now)
   local member = member_of(seq, id)
-  redis.call('ZADD', turn_key(P, lane, tenant), due, member)
+  count_waiting(P, { tenant }, { redis.call('ZADD', turn_key(P, lane, tenant), due, member) })
   stand(P, lane, { tenant }, { due }, { member }, now)
 end
 
@@ -209,6 +235,7 @@ local function leave(P, lane, tenant, due, seq, id, now)
   if redis.call('ZREM', key, member) == 0 then
     return
   end
+  count_waiting(P, { tenant }, { -1 })
   local head_ = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
   if not head_[1] then
     end_turn(P, lane, tenant, member)
