@@ -1,6 +1,6 @@
 """`python -m lamplighter` is the command `lamplighter`."""
 
-from lamplighter.cli.main import main
+from lamplighter.cli.start import start
 
 if __name__ == "__main__":
-    main()
+    start()

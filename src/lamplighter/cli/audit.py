@@ -5,13 +5,18 @@ from __future__ import annotations
 import click
 
 from lamplighter.cli import output, store
-from lamplighter.model.names import check_name
+from lamplighter.model.names import check_name, shown
 from lamplighter.port.access import AuditRecord
 
 PAGE = 500
+_EMPTY = "nothing was changed yet"
+_EMPTY_OF = (
+    "nothing was changed yet that belongs to the tenant {}\n\n"
+    "hint: `lamplighter audit` lists the changes of all; those of queues and types belong to none"
+)
 
 
-@click.command()
+@click.command(short_help="List who has changed what, newest first.")
 @click.option("--tenant", help="Only what belongs to this tenant.")
 @click.option(
     "--limit",
@@ -42,7 +47,7 @@ def audit(tenant: str | None, limit: int, url: str | None, *, as_json: bool) -> 
             ]
             for record in found
         ),
-        empty="nothing was changed yet",
+        empty=_EMPTY if wanted is None else _EMPTY_OF.format(shown(wanted)),
     )
 
 

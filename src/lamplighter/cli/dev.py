@@ -38,7 +38,7 @@ FAILED = 1
 DAY = 86_400.0
 
 
-@click.command()
+@click.command(short_help="Run a program's jobs, with a view and the console, until Ctrl-C.")
 @click.argument("spec", metavar="MODULE:APP")
 @click.option("--speed", type=float, help="Divide all delays and retry pauses by this.")
 @process_options

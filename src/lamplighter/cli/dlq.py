@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from lamplighter.cli import noting, output, reading, shapes, store
-from lamplighter.cli.jobs import PAGE, print_answers, print_jobs, show_job
+from lamplighter.cli.answers import print_answers
+from lamplighter.cli.jobs import PAGE, print_jobs, show_job
 from lamplighter.cli.pace import Pace, Tally
 from lamplighter.model.errors import InvalidInput, InvalidName, WrongState
 from lamplighter.model.ids import check_id
@@ -49,7 +51,7 @@ def filter_options(command: Command) -> Command:
     return command
 
 
-@click.group()
+@click.group(short_help="Look at dead letters; run them again, or purge them.")
 def dlq() -> None:
     """List, show, replay and purge dead letters: jobs that failed for good."""
 
@@ -145,6 +147,8 @@ def replay(
     **chosen: Any,
 ) -> None:
     """Run dead letters again, by id or by filter: same id, all attempts anew."""
+    if rate is not None and math.isnan(rate):
+        raise click.UsageError("--rate nan is no number: give how many a second, as in --rate 10")
     which = _choice("replay", job_ids, chosen, everything=everything)
     if dry_run:
         _foresee(url, job_ids, which, "would be run again", as_json=as_json)
@@ -182,8 +186,12 @@ def purge(
     ids = reading.ids(job_ids)
     if not yes:
         number = len(store.run(_chosen(url, ids, which)))
+        if not number:
+            _report("purge", [], as_json=as_json)
+            return
         raise InvalidInput(
-            f"{output.letters(number)} would be removed for ever; nothing was done",
+            f"{output.letters(number)} would be removed for ever, and --yes was not given; nothing "
+            "was done",
             hint="add --yes to remove them, or --dry-run to see which",
             value=number,
         )
@@ -228,13 +236,23 @@ def _act(
 ) -> None:
     answers = store.run(_change(verb, ids, which, url=url, note=note, rate=rate))
     if ids:
-        print_answers(answers, as_json=as_json)
-        return
+        print_answers(verb, answers, as_json=as_json)
+    else:
+        _report(verb, answers, as_json=as_json)
+
+
+def _report(verb: str, answers: Sequence[Changed], *, as_json: bool) -> None:
+    """Say how many of those that a filter has chosen were changed."""
     counts = Counter(answer.answer.value for answer in answers)
     if as_json:
         output.print_json({"count": len(answers), "answers": dict(counts)})
         return
-    output.print_text(f"{output.letters(counts[ChangeAnswer.DONE.value])} {_WORDS[verb]}")
+    done = counts.pop(ChangeAnswer.DONE.value, 0)
+    output.print_text(f"{output.letters(done)} {_WORDS[verb]}")
+    if not answers:
+        output.note("hint: no dead letter was chosen; `lamplighter dlq list` shows all there are")
+    elif counts:
+        output.note(f"{output.letters(counts.total())} had changed meanwhile and were left alone")
 
 
 # ── with the store ───────────────────────────────────────────────────────────────────────────
@@ -250,10 +268,10 @@ def _filter(
     before: str | None,
 ) -> JobFilter:
     return _dead(
-        types=types,
-        queues=queues,
-        tenants=tenants,
-        fingerprints=fingerprints,
+        types=reading.names("job type", types),
+        queues=reading.names("queue", queues),
+        tenants=reading.names("tenant", tenants),
+        fingerprints=reading.names("fingerprint", fingerprints),
         finished_after_ms=reading.moment_ms("--after", after),
         finished_before_ms=reading.moment_ms("--before", before),
     )
@@ -327,7 +345,7 @@ async def _change(
             # The verbs take any job that has ended; here only dead ones are meant.
             refused = {job_id: await _refusal(engine, job_id) for job_id in ids}
             dead = [job_id for job_id, refusal in refused.items() if refusal is None]
-            tenants = await noting.tenants(engine, dead)
+            tenants = noting.tenants(await noting.known(engine, dead))
             changed = await _paced(engine, dead, change, Pace(rate), Tally(len(dead), _WORDS[verb]))
             await _note(engine, verb, changed, tenants, note)
             done = {answer.id: answer for answer in changed}

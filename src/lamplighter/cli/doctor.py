@@ -17,7 +17,7 @@ _STYLES = {
 }
 
 
-@click.command()
+@click.command(short_help="Say what is wrong with the store, and how to mend it.")
 @store.store_options
 @click.pass_context
 def doctor(context: click.Context, url: str | None, *, as_json: bool) -> None:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 
 import click
 
 from lamplighter.cli import noting, output, reading, shapes, store
+from lamplighter.cli.answers import print_answers
 from lamplighter.cli.logs import logs
 from lamplighter.model.job import Attempt, ErrorInfo, JobRecord
+from lamplighter.model.names import check_name
 from lamplighter.port.store import JobStore
-from lamplighter.port.values import ChangeAnswer, Changed, JobFilter, JobPage
+from lamplighter.port.values import Changed, JobFilter, JobPage
 
-FAILED = 1
 PAGE = 500
 
-REFUSED = frozenset({ChangeAnswer.CONFLICT, ChangeAnswer.UNKNOWN})
 
-
-@click.group()
+@click.group(short_help="Look at jobs and their logs; cancel, hold and retry them.")
 def jobs() -> None:
     """List, show, cancel, hold, unhold and retry jobs, and read their logs."""
 
@@ -59,7 +57,13 @@ def list_jobs(
     as_json: bool,
 ) -> None:
     """List jobs, newest first. Options given several times mean: one of these."""
-    which = JobFilter(statuses=statuses, types=types, queues=queues, tenants=tenants, tag=tag)
+    which = JobFilter(
+        statuses=statuses,
+        types=reading.names("job type", types),
+        queues=reading.names("queue", queues),
+        tenants=reading.names("tenant", tenants),
+        tag=None if tag is None else check_name("tag", tag),
+    )
     page = store.run(_page(url, which, limit, cursor))
     if as_json:
         found = [shapes.job(record) for record in page.jobs]
@@ -266,45 +270,25 @@ def _operate(
     *,
     as_json: bool,
 ) -> None:
-    answers = store.run(_change(url, verb, reading.ids(job_ids), store.operator(by), reason))
-    print_answers(answers, as_json=as_json)
-
-
-def print_answers(answers: Sequence[Changed], *, as_json: bool) -> None:
-    """Print what became of each job; the exit code says whether all went well."""
-    if as_json:
-        output.print_json({"jobs": [shapes.changed(answer) for answer in answers]})
-    else:
-        output.print_table(
-            ["id", "answer", "state now"],
-            (
-                [
-                    answer.id,
-                    output.status(answer.answer.value),
-                    output.status(answer.state.value if answer.state else "gone"),
-                ]
-                for answer in answers
-            ),
-            empty="nothing to do",
-        )
-    if any(answer.answer in REFUSED for answer in answers):
-        sys.exit(FAILED)
+    ids = reading.ids(job_ids)
+    answers, before = store.run(_change(url, verb, ids, store.operator(by), reason))
+    print_answers(verb, answers, before, as_json=as_json)
 
 
 async def _change(
     url: str | None, verb: str, ids: Sequence[str], by: str, reason: str
-) -> list[Changed]:
+) -> tuple[list[Changed], dict[str, JobRecord]]:
+    """Do it, and give what the jobs were before."""
     async with store.opened(url) as engine:
 
         async def change(some: Sequence[str]) -> list[Changed]:
             return await _verb(engine.jobs, verb, some, by, reason)
 
-        tenants = await noting.tenants(engine, ids)
+        before = await noting.known(engine, ids)
         answers = await store.change(engine, ids, change)
-        await noting.note(
-            engine, f"job.{verb}", noting.done(answers, tenants), by=by, reason=reason
-        )
-        return answers
+        done = noting.done(answers, noting.tenants(before))
+        await noting.note(engine, f"job.{verb}", done, by=by, reason=reason)
+        return answers, before
 
 
 async def _verb(

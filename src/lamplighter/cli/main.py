@@ -20,6 +20,7 @@ from lamplighter.cli.migrate import migrate
 from lamplighter.cli.queues import queues
 from lamplighter.cli.schedules import schedules
 from lamplighter.cli.serve import serve
+from lamplighter.cli.start import INTERRUPTED
 from lamplighter.cli.submit import submit
 from lamplighter.cli.tenants import tenants
 from lamplighter.cli.token import token
@@ -31,11 +32,14 @@ from lamplighter.model.errors import LamplighterError
 
 FAILED = 1
 MISUSED = 2
-INTERRUPTED = 130
 
 
 class Lamplighter(click.Group):
     """All commands; whatever goes wrong in one is told as `error:` and `hint:`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands in the order in which people meet them."""
+        return list(self.commands)
 
     def main(
         self,

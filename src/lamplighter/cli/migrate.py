@@ -9,7 +9,7 @@ from lamplighter.cli import output, store
 from lamplighter.connect import connect
 
 
-@click.command()
+@click.command(short_help="Make the store, or bring it to this version.")
 @click.option(
     "--grant-run",
     "run",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lamplighter.model.job import JobRecord
 from lamplighter.port.access import About, entries_of
 from lamplighter.port.store import Engine
 from lamplighter.port.values import ChangeAnswer, Changed
@@ -32,12 +33,15 @@ async def note(
         await engine.access.note_audit(entries[start : start + size])
 
 
-async def tenants(engine: Engine, ids: Sequence[str]) -> dict[str, str]:
-    """Say whose these jobs are, before something is done to them; those that are not there are
-    nobody's.
-    """
+async def known(engine: Engine, ids: Sequence[str]) -> dict[str, JobRecord]:
+    """Read jobs before something is done to them; those that are not there are left out."""
     records = [await engine.inspector.job(job_id) for job_id in ids]
-    return {record.job.id: record.job.tenant for record in records if record is not None}
+    return {record.job.id: record for record in records if record is not None}
+
+
+def tenants(records: Mapping[str, JobRecord]) -> dict[str, str]:
+    """Say whose jobs are."""
+    return {job_id: record.job.tenant for job_id, record in records.items()}
 
 
 def done(answers: Sequence[Changed], owners: Mapping[str, str]) -> list[About]:

@@ -9,6 +9,7 @@ from lamplighter.cli.listing import ListingGroup
 from lamplighter.model.errors import InvalidTime
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.names import check_name, shown
+from lamplighter.model.retry import LONGEST_DELAY
 from lamplighter.port.access import About
 from lamplighter.port.values import QueueInfo, QueueSettings
 
@@ -78,10 +79,10 @@ def _max_wait_ms(text: str | None) -> int | None:
     if text is None:
         return None
     seconds = reading.duration("the longest wait", text)
-    if seconds <= 0:
+    if not 0 < seconds <= LONGEST_DELAY:
         raise InvalidTime(
-            f"the longest wait {shown(text)} is no time at all",
-            hint="give more than 0 seconds; the default is 60",
+            f"the longest wait {shown(text)} is no time at all, or more than a year",
+            hint="give more than 0 seconds and at most 366d; the default is 60",
             value=text,
         )
     return milliseconds(seconds)

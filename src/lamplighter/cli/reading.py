@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -11,7 +12,8 @@ from typing import Any, cast
 from lamplighter import runtime
 from lamplighter.model.errors import InvalidPayload, InvalidTime
 from lamplighter.model.ids import check_id
-from lamplighter.model.names import shown
+from lamplighter.model.names import check_name, shown
+from lamplighter.model.retry import Retry
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _PART = r"\d+(?:\.\d+)?\s*(?:ms|s|min|m|h|d|w)"
@@ -25,11 +27,18 @@ _ARGUMENTS_FORM = (
     "write the arguments as name=value, as in order=o-1 amount=5, or as one JSON object, as in "
     '\'{"order": "o-1", "amount": 5}\''
 )
+_METADATA_FORM = """write one JSON object, as in '{"source": "import"}'"""
+_RETRY_FORM = """write one JSON object, as in '{"max_attempts": 3, "fixed": 60}'"""
 
 
 def ids(texts: Iterable[str]) -> list[str]:
     """Read job ids; nothing is done to any job while one of them cannot be an id."""
     return list(dict.fromkeys(check_id(text) for text in texts))
+
+
+def names(what: str, texts: Iterable[str]) -> tuple[str, ...]:
+    """Read names to look for; one that nothing can have is told, instead of found nowhere."""
+    return tuple(check_name(what, text) for text in texts)
 
 
 # ── time ─────────────────────────────────────────────────────────────────────────────────────
@@ -66,21 +75,28 @@ def moment_ms(what: str, text: str | None) -> int | None:
     if text is None:
         return None
     seconds = _duration(text.strip().lower())
+    hint = f"{_INSTANT_FORM}; or say how long ago: 15m, 2h, 3d"
     if seconds is not None:
-        return runtime.now_ms() - int(seconds * 1000)
-    try:
-        return int(instant(what, text).timestamp() * 1000)
-    except InvalidTime as error:
-        hint = f"{_INSTANT_FORM}; or say how long ago: 15m, 2h, 3d"
-        raise InvalidTime(error.cause, hint=hint, value=text) from None
+        found = runtime.now_ms() - int(seconds * 1000)
+    else:
+        try:
+            found = int(instant(what, text).timestamp() * 1000)
+        except InvalidTime as error:
+            raise InvalidTime(error.cause, hint=hint, value=text) from None
+    if found < 0:
+        raise InvalidTime(f"{what} {shown(text)} is before the year 1970", hint=hint, value=text)
+    return found
 
 
 def _duration(text: str) -> float | None:
     if _NUMBER.fullmatch(text):
-        return float(text)
-    if not _DURATION.fullmatch(text):
+        seconds = float(text)
+    elif _DURATION.fullmatch(text):
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
+    else:
         return None
-    return sum(float(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
+    # Of very many digits comes a number without end.
+    return seconds if math.isfinite(seconds) else None
 
 
 # ── arguments ────────────────────────────────────────────────────────────────────────────────
@@ -92,7 +108,7 @@ def arguments(texts: Sequence[str], schema: Mapping[str, Any]) -> dict[str, obje
     The schema of the type, if known, says which values are text: `order=7` is then "7" and not 7.
     """
     if len(texts) == 1 and texts[0].lstrip().startswith("{"):
-        return _object(texts[0])
+        return _object("the text of the arguments", texts[0], _ARGUMENTS_FORM)
     found: dict[str, object] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -110,17 +126,27 @@ def arguments(texts: Sequence[str], schema: Mapping[str, Any]) -> dict[str, obje
     return found
 
 
-def _object(text: str) -> dict[str, object]:
+def metadata(text: str | None) -> dict[str, object] | None:
+    """Read what travels with a job beside its arguments."""
+    return None if text is None else _object("the metadata", text, _METADATA_FORM)
+
+
+def retry(text: str | None) -> Retry | None:
+    """Read how a failed job is tried again."""
+    if text is None:
+        return None
+    return Retry.from_options(_object("the retry policy", text, _RETRY_FORM))
+
+
+def _object(what: str, text: str, form: str) -> dict[str, object]:
     try:
         found: object = json.loads(text, parse_constant=_refuse_constant)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidPayload(
-            f"the arguments {shown(text)} are not JSON: {error}", hint=_ARGUMENTS_FORM, value=text
+            f"{what} {shown(text)} is not JSON: {error}", hint=form, value=text
         ) from None
     if not isinstance(found, dict):
-        raise InvalidPayload(
-            f"the arguments {shown(text)} are not a JSON object", hint=_ARGUMENTS_FORM, value=text
-        )
+        raise InvalidPayload(f"{what} {shown(text)} is not a JSON object", hint=form, value=text)
     return cast("dict[str, object]", found)
 
 

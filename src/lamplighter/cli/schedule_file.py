@@ -14,9 +14,10 @@ from lamplighter import config
 from lamplighter.app import App
 from lamplighter.cli import noting, output, reading, store
 from lamplighter.cli.schedule_job import Types
-from lamplighter.cli.schedule_words import changes, interval
+from lamplighter.cli.schedule_words import NOTHING_AHEAD, changes, interval
 from lamplighter.model.errors import InvalidInput, InvalidOption, LamplighterError, UnknownType
 from lamplighter.model.names import shown
+from lamplighter.model.retry import Retry
 from lamplighter.model.schedule import Calendar, Cron, Once, RRule
 from lamplighter.options import SubmitOptions, check_known
 from lamplighter.port.access import About
@@ -25,7 +26,7 @@ from lamplighter.schedules import ScheduleOptions, new_schedule
 
 _WHEN = ("cron", "every", "rrule", "once")
 _ZONE = ("timezone", "gap", "twice")
-_JOB = ("queue", "priority", "tenant", "timeout", "tags", "metadata")
+_JOB = ("queue", "priority", "tenant", "timeout", "retry", "tags", "metadata")
 _POLICY = tuple(name for name in ScheduleOptions.__annotations__ if name != "timezone")
 _TIMES = ("start", "end", "once")
 _DURATIONS = frozenset({"window", "jitter", "timeout"})
@@ -134,6 +135,9 @@ def _show(steps: list[Step], file: Path, *, as_json: bool) -> None:
             ),
             empty=f"{file} declares no schedules",
         )
+        for step in steps:
+            if step.what in {"create", "change"} and step.new and step.new.first_ms is None:
+                output.note(f"hint: [{step.id}] {NOTHING_AHEAD}")
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
@@ -178,7 +182,7 @@ async def _made(
             )
         for key in _TIMES:
             _check_instant(key, table.get(key))
-        values = {key: _duration(key, value) for key, value in table.items()}
+        values = {key: _value(key, value) for key, value in table.items()}
         job = {key: values[key] for key in _JOB if key in values}
         given = cast("dict[str, object]", arguments)
         call = await types.call(app, kind, given, cast("SubmitOptions", job))
@@ -245,9 +249,11 @@ def _check_instant(name: str, value: object) -> None:
     )
 
 
-def _duration(name: str, value: object) -> object:
+def _value(name: str, value: object) -> object:
     if name in _DURATIONS and isinstance(value, str):
         return reading.duration(name, value)
+    if name == "retry" and isinstance(value, dict):
+        return Retry.from_options(cast("dict[str, object]", value))
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -11,8 +11,8 @@ from lamplighter import config
 from lamplighter.app import App
 from lamplighter.cli import noting, output, reading, store
 from lamplighter.cli.schedule_job import Types
-from lamplighter.cli.schedule_words import interval, when
-from lamplighter.model.recurring import CatchUp, Overlap
+from lamplighter.cli.schedule_words import NOTHING_AHEAD, interval, when
+from lamplighter.model.recurring import KEEP_LIMIT, CatchUp, Overlap
 from lamplighter.model.schedule import Calendar, Cron, Once, RRule
 from lamplighter.options import SubmitOptions
 from lamplighter.port.access import About
@@ -20,6 +20,7 @@ from lamplighter.port.schedules import Put
 from lamplighter.schedules import Schedule
 
 _SHOWN = 10
+_KEPT = click.IntRange(0, KEEP_LIMIT)
 
 
 @click.command()
@@ -47,10 +48,19 @@ _SHOWN = 10
 @click.option("--end", metavar="TIME", help="No run after.")
 @click.option("--max-runs", type=click.IntRange(1), help="It is over after so many.")
 @click.option("--hold-after", type=click.IntRange(1), help="Hold it after so many failed runs.")
+@click.option(
+    "--keep-succeeded", type=_KEPT, help="Remember so many runs that succeeded.  [default: 100]"
+)
+@click.option("--keep-failed", type=_KEPT, help="Remember so many other runs.  [default: 100]")
 @click.option("--queue", help="Another queue than the type's own.")
 @click.option("--priority", help="critical, high, normal or low.")
 @click.option("--tenant", help="On whose behalf its jobs run.")
+@click.option("--tag", "tags", multiple=True, help="What its jobs are found by; several times.")
+@click.option("--metadata", metavar="JSON", help="What travels with its jobs beside arguments.")
 @click.option("--timeout", metavar="DURATION", help="Time the handler has.")
+@click.option(
+    "--retry", metavar="JSON", help='Tries and pauses, as in {"max_attempts": 3, "fixed": 60}.'
+)
 @click.option("--force", is_flag=True, help="Put it even if no worker has told of the type.")
 @store.store_options
 def put(
@@ -71,12 +81,7 @@ def put(
     reading.arguments(texts, {})  # what cannot be read is told before the store is asked
     calendar = _calendar(given)
     options = _options(given)
-    job_options: dict[str, Any] = {
-        "queue": given["queue"],
-        "priority": given["priority"],
-        "tenant": given["tenant"],
-        "timeout": _seconds("--timeout", given["timeout"]),
-    }
+    job_options = _job_options(given)
 
     settings = config.load(url=url)
     if not force:
@@ -86,10 +91,11 @@ def put(
         async with App(settings=settings) as app:
             types = await Types.read(app, force=force)
             values = reading.arguments(texts, types.schema(type))
-            call = await types.call(app, type, values, cast("SubmitOptions", job_options))
-            answer = await app.schedules.put(schedule_id, calendar, call, **options)
-            about = About(schedule_id, call.new.tenant, answer.answer.value)
+            call = await types.call(app, type, values, job_options)
+            new = app.schedules.make(schedule_id, calendar, call, **options)
             by = store.operator(None)
+            (answer,) = await app.schedules.put_many([new], by=by)
+            about = About(schedule_id, call.new.tenant, answer.answer.value)
             await noting.note(await app.engine(), "schedules.put", [about], by=by)
             return answer, await app.schedules.get(schedule_id)
 
@@ -114,7 +120,7 @@ def _foretell(found: Schedule) -> None:
         mark = f"  ({run.mark})" if run.mark else ""
         output.note(f"  {run.local.isoformat(sep=' ')}{mark}")
     if not runs:
-        output.note("hint: it never fires, since nothing of its calendar lies ahead")
+        output.note(f"hint: {NOTHING_AHEAD}; put it again with a later time if that is a mistake")
     elif found.shift:
         later = output.span(found.shift.total_seconds())
         output.note(f"hint: its jitter fires each of them {later} later")
@@ -151,6 +157,18 @@ def _calendar(given: dict[str, Any]) -> Calendar:
             return Once(reading.instant("--once", given["once"]))
 
 
+def _job_options(given: dict[str, Any]) -> SubmitOptions:
+    return {
+        "queue": given["queue"],
+        "priority": given["priority"],
+        "tenant": given["tenant"],
+        "tags": given["tags"] or None,
+        "metadata": reading.metadata(given["metadata"]),
+        "timeout": _seconds("--timeout", given["timeout"]),
+        "retry": reading.retry(given["retry"]),
+    }
+
+
 def _options(given: dict[str, Any]) -> Any:
     return {
         "overlap": given["overlap"],
@@ -161,6 +179,8 @@ def _options(given: dict[str, Any]) -> Any:
         "end": None if given["end"] is None else reading.instant("--end", given["end"]),
         "max_runs": given["max_runs"],
         "hold_after": given["hold_after"],
+        "keep_succeeded": given["keep_succeeded"],
+        "keep_failed": given["keep_failed"],
     }
 
 

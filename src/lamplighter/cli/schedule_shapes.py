@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from lamplighter.cli import output
 from lamplighter.cli.shapes import Shape, mark, plain
 from lamplighter.model.errors import InvalidInput
@@ -39,7 +41,7 @@ def _spec(found: Schedule) -> Shape:
         spec = found.spec
     except InvalidInput as error:
         return {"type": found.record.type, "unreadable": error.cause}
-    template, policy = spec.template, spec.policy
+    template, policy, extras = spec.template, spec.policy, spec.template.extras
     return {
         "calendar": encode(spec.calendar),
         "description": spec.calendar.describe(),
@@ -47,8 +49,10 @@ def _spec(found: Schedule) -> Shape:
         "arguments": arguments(spec),
         "queue": template.queue,
         "priority": template.level.label,
-        "timeout": template.extras.timeout,
-        "tags": list(template.extras.tags),
+        "timeout": extras.timeout,
+        "tags": list(extras.tags),
+        "metadata": dict(extras.metadata),
+        "retry": None if extras.retry is None else json.loads(extras.retry.to_json()),
         "overlap": policy.overlap.value,
         "catch_up": policy.catch_up.value,
         "window": policy.window_ms / 1000,

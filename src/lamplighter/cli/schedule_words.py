@@ -15,6 +15,7 @@ from lamplighter.port import specs
 from lamplighter.port.schedules import NewSchedule, RunRecord
 from lamplighter.schedules import Schedule
 
+NOTHING_AHEAD = "it never fires, since nothing of its calendar lies ahead"
 _LONGEST = 100 * 366 * 86_400
 
 

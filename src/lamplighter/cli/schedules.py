@@ -38,7 +38,9 @@ FAILED = 1
 _RUN_STYLES = {"queued": "blue", "started": "bold yellow", "skipped": "dim"}
 
 
-@click.group(cls=ListingGroup)
+@click.group(
+    cls=ListingGroup, short_help="Look at schedules; put, hold, trigger and backfill them."
+)
 def schedules() -> None:
     """List, show, put, hold, trigger, backfill and delete schedules."""
 
@@ -74,7 +76,12 @@ def list_schedules(
     as_json: bool,
 ) -> None:
     """List schedules by id, with what they run and when they do so next."""
-    which = ScheduleFilter(types=types, tenants=tenants, prefix=prefix, held=held)
+    which = ScheduleFilter(
+        types=reading.names("job type", types),
+        tenants=reading.names("tenant", tenants),
+        prefix=prefix,
+        held=held,
+    )
 
     async def look(schedules: Schedules) -> list[Schedule]:
         found: list[Schedule] = []
@@ -129,6 +136,7 @@ def show(schedule_id: str, url: str | None, *, as_json: bool) -> None:
             ("priority", template.level.label),
             ("tenant", record.tenant),
             ("timeout", output.span(extras.timeout) if extras.timeout else None),
+            ("retry", extras.retry.to_json() if extras.retry else None),
             ("tags", ", ".join(extras.tags)),
             ("metadata", json.dumps(dict(extras.metadata)) if extras.metadata else None),
             ("overlap", policy.overlap.value),

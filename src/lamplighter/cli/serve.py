@@ -57,7 +57,7 @@ def serve(
     as_json: bool,
     **admission: Any,
 ) -> None:
-    """Serve the HTTP API until SIGTERM or Ctrl-C.
+    """Serve the HTTP API and the console until SIGTERM or Ctrl-C.
 
     Jobs are checked against what live workers have published; with MODULE:APP also against the
     types of that program. Without --require-token or one of the options below it only programs
@@ -134,8 +134,15 @@ class _Telling:
 
     def tell(self, address: str) -> None:
         """Say it, in one line."""
+        from lamplighter.server import assets
+
         port, places = self.metrics_port, {"url": address}
-        text = f"serving on {address}; its description is at {address}/v1/openapi.json"
+        text = f"serving on {address}"
+        # A checkout may have none: the console is built apart.
+        if assets.built():
+            places["console"] = f"{address}/"
+            text += ", where a browser shows the console"
+        text += f"; its description is at {address}/v1/openapi.json"
         if port is not None:
             places["metrics"] = f"http://{observing.LOOPBACK}:{port}/metrics"
             text += f", metrics are at {places['metrics']}"

@@ -100,8 +100,8 @@ def refuse_to_create(url: str) -> None:
     if visible and not os.path.lexists(path):
         raise StoreUnreachable(
             f"there is no store `{path}` yet",
-            hint="name another one with --url or LAMPLIGHTER_URL; `lamplighter dev`, `worker` "
-            "and `migrate` make a new one",
+            hint="name another one with --url or LAMPLIGHTER_URL; `lamplighter dev`, `worker`, "
+            "`serve` and `migrate` make a new one",
             value=url,
         )
 

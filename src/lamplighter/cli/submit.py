@@ -31,7 +31,11 @@ from lamplighter.options import Priority
 @click.option("--tenant", help="On whose behalf it runs.")
 @click.option("--key", help="Idempotency key: the same submission again gives the same job.")
 @click.option("--tag", "tags", multiple=True, help="What it should be found by; several times.")
+@click.option("--metadata", metavar="JSON", help="What travels with it beside its arguments.")
 @click.option("--timeout", metavar="DURATION", help="Time its handler has.")
+@click.option(
+    "--retry", metavar="JSON", help='Tries and pauses, as in {"max_attempts": 3, "fixed": 60}.'
+)
 @click.option("--app", "spec", metavar="MODULE:APP", help="Check against this program's types.")
 @click.option("--force", is_flag=True, help="Submit even if no live worker knows the type.")
 @store.store_options
@@ -46,7 +50,9 @@ def submit(
     tenant: str | None,
     key: str | None,
     tags: tuple[str, ...],
+    metadata: str | None,
     timeout: str | None,
+    retry: str | None,
     spec: str | None,
     url: str | None,
     force: bool,
@@ -68,7 +74,9 @@ def submit(
         "tenant": tenant,
         "idempotency_key": key,
         "tags": tags or None,
+        "metadata": reading.metadata(metadata),
         "timeout": None if timeout is None else reading.duration("the timeout", timeout),
+        "retry": reading.retry(retry),
     }
     texts = (sys.stdin.read(),) if arguments == ("-",) else arguments
     reading.arguments(texts, {})  # what cannot be read is told before the store is asked

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from lamplighter.cli import noting, output, shapes, store
 from lamplighter.cli.listing import ListingGroup
-from lamplighter.model.names import check_name
-from lamplighter.model.stride import MAX_WEIGHT, MIN_WEIGHT
+from lamplighter.model.errors import InvalidInput
+from lamplighter.model.names import check_name, shown
+from lamplighter.model.stride import DEFAULT_WEIGHT, MAX_WEIGHT, MIN_WEIGHT
 from lamplighter.port.access import About
 from lamplighter.port.values import TenantInfo, TenantSettings
+
+LISTED = 1_000
+"""So many tenants a store lists."""
 
 
 @click.group(cls=ListingGroup)
 def tenants() -> None:
-    """List tenants, or set one's share."""
+    """List tenants, show one, or set its share."""
 
 
 @tenants.command("list")
@@ -25,6 +31,34 @@ def list_tenants(url: str | None, *, as_json: bool) -> None:
     if as_json:
         output.print_json({"tenants": [shapes.tenant(tenant) for tenant in found]})
         return
+    _print(found, empty="no tenant has jobs or settings")
+    if len(found) >= LISTED:
+        output.note(
+            f"\nhint: no more than {LISTED:,} are listed; `lamplighter tenants show NAME` shows any"
+        )
+
+
+@tenants.command()
+@click.argument("name")
+@store.store_options
+def show(name: str, url: str | None, *, as_json: bool) -> None:
+    """Show one tenant, however many there are."""
+    checked = check_name("tenant", name)
+    found = store.run(_tenant(url, checked))
+    if found is None:
+        raise InvalidInput(
+            f"the tenant {shown(checked)} has neither jobs nor settings in this store",
+            hint="check its name and the address of the store; `lamplighter tenants` lists those "
+            "that have",
+            value=checked,
+        )
+    if as_json:
+        output.print_json(shapes.tenant(found))
+    else:
+        _print([found], empty="")
+
+
+def _print(found: Sequence[TenantInfo], *, empty: str) -> None:
     output.print_table(
         ["tenant", ">weight", ">waiting", ">running", "hold"],
         (
@@ -37,7 +71,7 @@ def list_tenants(url: str | None, *, as_json: bool) -> None:
             ]
             for tenant in found
         ),
-        empty="no tenant has jobs or settings",
+        empty=empty,
     )
 
 
@@ -79,6 +113,11 @@ async def _tenants(url: str | None) -> list[TenantInfo]:
         return await engine.inspector.tenants()
 
 
+async def _tenant(url: str | None, name: str) -> TenantInfo | None:
+    async with store.opened(url) as engine:
+        return await engine.inspector.tenant(name)
+
+
 async def _set(
     url: str | None, name: str, settings: TenantSettings, by: str, reason: str
 ) -> TenantInfo:
@@ -86,6 +125,5 @@ async def _set(
         await engine.settings.put_tenant(name, settings, by=by, reason=reason)
         await noting.note(engine, "tenants.put", [About(name, name)], by=by, reason=reason)
         await store.wake_all(engine)
-        found = {tenant.name: tenant for tenant in await engine.inspector.tenants()}
-    # The list of tenants is bounded; what was just written is known all the same.
-    return found.get(name) or TenantInfo(name=name, weight=settings.weight or 1)
+        found = await engine.inspector.tenant(name)
+    return found or TenantInfo(name=name, weight=settings.weight or DEFAULT_WEIGHT)

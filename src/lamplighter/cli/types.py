@@ -6,7 +6,7 @@ import click
 
 from lamplighter.cli import noting, output, shapes, store
 from lamplighter.cli.listing import ListingGroup
-from lamplighter.model.names import check_name
+from lamplighter.model.names import check_name, shown
 from lamplighter.port.access import About
 from lamplighter.port.values import TypeRow, TypeSettings
 
@@ -73,12 +73,19 @@ def _put(
     as_json: bool,
 ) -> None:
     checked = [check_name("job type", name) for name in names]
-    store.run(_set(url, checked, TypeSettings(held=held), store.operator(by), reason))
+    found = store.run(_set(url, checked, TypeSettings(held=held), store.operator(by), reason))
     if as_json:
         output.print_json({"types": [{"name": name, "held": held} for name in checked]})
         return
     for name in checked:
         output.print_text(f"type {name}: {'held' if held else 'goes on'}")
+    known = {row.name for row in found}
+    for name in checked:
+        if name not in known:
+            output.note(
+                f"hint: no worker has told this store of {shown(name)} yet; `lamplighter types` "
+                "lists those there are"
+            )
 
 
 async def _types(url: str | None) -> list[TypeRow]:
@@ -88,10 +95,12 @@ async def _types(url: str | None) -> list[TypeRow]:
 
 async def _set(
     url: str | None, names: list[str], settings: TypeSettings, by: str, reason: str
-) -> None:
+) -> list[TypeRow]:
+    """Hold types or let them go, and give what workers have told of types."""
     async with store.opened(url) as engine:
         for name in names:
             await engine.settings.put_type(name, settings, by=by, reason=reason)
         changed = [About(name) for name in names]
         await noting.note(engine, "types.put", changed, by=by, reason=reason)
         await store.wake_all(engine)
+        return await engine.inspector.types()

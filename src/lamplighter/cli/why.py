@@ -9,7 +9,7 @@ from lamplighter.client import unknown
 from lamplighter.port.values import Explanation
 
 
-@click.command()
+@click.command(short_help="Say why a job is not running.")
 @click.argument("job_id", metavar="ID")
 @store.store_options
 def why(job_id: str, url: str | None, *, as_json: bool) -> None:

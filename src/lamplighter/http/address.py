@@ -4,30 +4,48 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from lamplighter.model.errors import InvalidOption, InvalidUrl
 from lamplighter.model.names import shown
 
 TOKEN = "LAMPLIGHTER_TOKEN"  # noqa: S105 - the name of the variable
+_API = "/v1"
 
 
 def checked(url: str) -> str:
-    """Check the address of a service."""
-    try:
-        parts = urlsplit(url)
-        # A port that is none raises ValueError only when it is asked for.
-        fits = parts.scheme in {"http", "https"} and parts.hostname and not parts.query
-        fits = fits and parts.port != 0
-    except ValueError:
-        fits = False
-    if not fits:
+    """Check the address of a service; that of its API, with `/v1` at its end, means the same."""
+    parts = _parts(url)
+    if parts is None:
         raise InvalidUrl(
             f"{shown(url)} is not the address of an HTTP service",
             hint='give it as in "http://127.0.0.1:8080" or "https://jobs.example.com"',
             value=url,
         )
-    return url.rstrip("/")
+    if parts.fragment or "@" in parts.netloc:
+        # Not quoted: what stands there may be a key, and errors end up in logs.
+        raise InvalidUrl(
+            f"the address of the service at {shown(parts.hostname)} has a user or a part behind "
+            "`#` in it, and neither is shown to the service",
+            hint=f"leave it out, and give the token as token=…, {TOKEN} or {TOKEN}_FILE",
+            value=parts.hostname,
+        )
+    path = parts.path.rstrip("/").removesuffix(_API).rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def _parts(url: object) -> SplitResult | None:
+    """Take an address apart, if it may be that of a service."""
+    text = url.strip() if isinstance(url, str) else ""
+    if not text.isprintable() or " " in text:
+        return None
+    try:
+        parts = urlsplit(text)
+        # A port that is none raises ValueError only when it is asked for.
+        fits = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if fits and not parts.query else None
 
 
 def token_of(given: str | None) -> str | None:

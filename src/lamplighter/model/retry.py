@@ -89,7 +89,7 @@ class Retry:
             "factor": _at_least_one("factor", factor),
             "cap": _seconds("cap", cap),
             "jitter": _seconds("jitter", jitter),
-            "no_retry_on": tuple(_error_name(e) for e in no_retry_on),
+            "no_retry_on": _error_names(no_retry_on),
             "function": function,
         }
         for name, value in values.items():
@@ -186,5 +186,20 @@ def _at_least_one(what: str, value: float) -> float:
     return number
 
 
-def _error_name(error: type[BaseException] | str) -> str:
-    return error if isinstance(error, str) else error.__name__
+def _error_names(errors: Iterable[type[BaseException] | str]) -> tuple[str, ...]:
+    # A text is a list too, of its letters, and no error is called like one.
+    listed = hasattr(errors, "__iter__") and not isinstance(errors, str)
+    names = [_error_name(error) for error in errors] if listed else [None]
+    if None in names:
+        raise InvalidOption(
+            f"no_retry_on is {shown(errors)}, which is no list of errors",
+            hint='name them, as in ["CardDeclined"], or give their classes',
+            value=errors,
+        )
+    return tuple(name for name in names if name is not None)
+
+
+def _error_name(error: object) -> str | None:
+    if isinstance(error, type):
+        return error.__name__
+    return error if isinstance(error, str) else None

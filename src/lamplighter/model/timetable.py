@@ -40,6 +40,11 @@ class Timetable:
         found = self._calendar.previous_before(moment(at_ms + 1))
         return None if found is None else milliseconds(found)
 
+    def began_by(self, at_ms: int) -> bool:
+        """Tell whether it has an occurrence that is not later than this."""
+        latest = self.latest_until(at_ms)
+        return latest is not None and (self._start_ms is None or latest >= self._start_ms)
+
     def due_after(self, at_ms: int) -> int | None:
         """Tell when the first occurrence later than this is to be fired."""
         found = self.next_after(at_ms)

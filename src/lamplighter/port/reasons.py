@@ -33,7 +33,7 @@ def reasons(record: JobRecord, around: Surroundings) -> list[Reason]:
     if record.state is not JobState.WAITING:
         return [_not_waiting(record, around.now_ms)]
     found = [*_holds(record, around), *_not_due(record, around.now_ms), *_workers(record, around)]
-    return [*(found or [_place(around.behind)]), *_suspicion(record)]
+    return [*(found or [_place(record, around)]), *_suspicion(record)]
 
 
 def _not_waiting(record: JobRecord, now: int) -> Reason:
@@ -85,16 +85,31 @@ def _span(milliseconds: int) -> str:
     return f"{seconds:.1f} s"
 
 
+def _able(record: JobRecord, around: Surroundings) -> list[WorkerInfo]:
+    """Give the workers that could run it and are not known to be dead."""
+    job = record.job
+    return [
+        worker
+        for worker in around.workers
+        if worker.state != "dead" and job.type in worker.types and job.queue in worker.queues
+    ]
+
+
+def _silence(workers: Sequence[WorkerInfo], now: int) -> str:
+    """Say how long ago the last of them gave a sign of life."""
+    return _span(max(0, now - max(worker.beat_at_ms for worker in workers)))
+
+
 def _workers(record: JobRecord, around: Surroundings) -> list[Reason]:
     job = record.job
     alive = [w for w in around.workers if w.state != "dead"]
-    able = [w for w in alive if job.type in w.types and job.queue in w.queues]
+    able = _able(record, around)
     if not able:
         why = f"none of the {len(alive)} live workers" if alive else "no worker is alive; none"
         text = f"{why} serves queue `{job.queue}` and knows type `{job.type}`"
         return [Reason(why=Why.NO_WORKER, text=text, count=len(alive))]
     if all(worker.state == "suspect" for worker in able):
-        silent = _span(around.now_ms - max(worker.beat_at_ms for worker in able))
+        silent = _silence(able, around.now_ms)
         text = f"the workers that could run it have given no sign of life for {silent}"
         return [Reason(why=Why.NO_WORKER, text=text, count=len(able))]
     if all(worker.running >= worker.slots for worker in able):
@@ -103,9 +118,13 @@ def _workers(record: JobRecord, around: Surroundings) -> list[Reason]:
     return []
 
 
-def _place(behind: int) -> Reason:
+def _place(record: JobRecord, around: Surroundings) -> Reason:
+    behind = around.behind
     if not behind:
-        return Reason(why=Why.NEXT, text="it is the next of its tenant and will start any moment")
+        # Nobody can promise more: a worker that died a moment ago counts as alive for a while.
+        silent = _silence(_able(record, around), around.now_ms)
+        last = f"the last sign of life of a worker that could run it came {silent} ago"
+        return Reason(why=Why.NEXT, text=f"it is the next of its tenant; {last}")
     many = f"at least {behind}" if behind >= BEHIND_LIMIT else str(behind)
     text = f"{many} jobs of its tenant and type go before it"
     return Reason(why=Why.BEHIND, text=text, count=behind)

@@ -23,7 +23,7 @@ from lamplighter.model.recurring import (
 )
 from lamplighter.model.retry import LONGEST_DELAY
 from lamplighter.model.schedule import Calendar, Cron, Interval
-from lamplighter.model.timetable import Timetable
+from lamplighter.model.timetable import Timetable, shown_instant
 from lamplighter.port import specs
 from lamplighter.port.schedules import Backfill, NewSchedule
 
@@ -101,7 +101,12 @@ def new_schedule(
         due_ms=None,
         zones=calendars.tzdata_version(),
     )
-    return _next_of(new, Timetable(schedule_id, spec))
+    times = Timetable(schedule_id, spec)
+    made = _next_of(new, times)
+    # What is over is no mistake: its time has come once. What never comes is one.
+    if made.first_ms is None and not times.began_by(runtime.now_ms()):
+        raise _never(times)
+    return made
 
 
 def looked_at_next(new: NewSchedule) -> NewSchedule:
@@ -113,6 +118,18 @@ def _next_of(new: NewSchedule, times: Timetable) -> NewSchedule:
     first_ms = times.next_after(runtime.now_ms())
     due_ms = None if first_ms is None else first_ms + times.offset_ms
     return replace(new, due_ms=due_ms, first_ms=first_ms)
+
+
+def _never(times: Timetable) -> InvalidOption:
+    policy, calendar = times.spec.policy, times.spec.calendar
+    bounds = (("from", policy.start_ms), ("up to", policy.end_ms))
+    within = "".join(f" {word} {shown_instant(at)}" for word, at in bounds if at is not None)
+    return InvalidOption(
+        f"the schedule {shown(times.id)} would never fire: {shown(calendar.describe())} has no "
+        f"occurrence{within}",
+        hint="let start and end leave room for an occurrence, or say when by another calendar",
+        value=times.id,
+    )
 
 
 def past(start: object, end: object, limit: object) -> Backfill:

@@ -36,6 +36,7 @@ _FORM = (
     "write, for each key, `[keys.NAME]` with algorithm, issuer, audience and key or key_file; "
     "docs/guides/tokens.md has an example"
 )
+_SET_FORM = "give a readable file with a JSON Web Key Set of public keys, or an address of one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +147,11 @@ _KINDS = {("RSA", ""): "RS256", ("EC", "P-256"): "ES256", ("OKP", "Ed25519"): "E
 
 def read_jwks_file(path: Path, expected: Expected) -> Loaded:
     """Read a file with a JSON Web Key Set."""
+    text = _bytes(path, _SET_FORM)
     try:
-        return Loaded(jwks_of(_bytes(path), expected), [path])
+        return Loaded(jwks_of(text, expected), [path])
     except ValueError as error:
-        raise _unusable(path, str(error), "give a JSON Web Key Set with public keys") from None
+        raise _unusable(path, str(error), _SET_FORM) from None
 
 
 def jwks_of(text: bytes, expected: Expected) -> dict[str, VerifyKey]:
@@ -202,11 +204,11 @@ def _document(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path, hint: str = _FORM) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _unusable(path, f"it cannot be read: {error}") from error
+        raise _unusable(path, f"it cannot be read: {error.strerror}", hint) from error
 
 
 def _unusable(path: Path, why: str, hint: str = _FORM) -> InvalidOption:

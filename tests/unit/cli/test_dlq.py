@@ -98,9 +98,29 @@ def test_purge_asks_for_a_yes(lamplighter, store):
     result = lamplighter("dlq", "purge", "--all")
 
     assert result.exit_code == 1
-    assert "1 dead letter would be removed for ever" in result.stderr
-    assert "--yes" in result.stderr
+    assert "1 dead letter would be removed for ever, and --yes was not given" in result.stderr
+    assert "hint: add --yes to remove them, or --dry-run to see which" in result.stderr
     assert store.job(job_id).state is JobState.DEAD
+
+
+@pytest.mark.parametrize("sure", [(), ("--yes",)])
+@pytest.mark.parametrize("which", [("--all",), ("--type", "refund")])
+def test_purge_of_nothing_says_so(lamplighter, answer, store, which, sure):
+    job_id = store.succeeded()
+
+    result = lamplighter("dlq", "purge", *which, *sure)
+
+    assert (result.exit_code, result.stdout) == (0, "0 dead letters removed\n")
+    assert "no dead letter was chosen; `lamplighter dlq list` shows all" in result.stderr
+    assert answer("dlq", "purge", *which, *sure) == {"count": 0, "answers": {}}
+    assert store.job(job_id).state is JobState.SUCCEEDED
+
+
+def test_what_is_no_dead_letter_is_told_apart(lamplighter, store):
+    done = store.succeeded()
+    assert "only dead letters are run again here" in lamplighter("dlq", "replay", done).stdout
+    said = lamplighter("dlq", "purge", done, "--yes").stdout
+    assert "only dead letters are removed here" in said
 
 
 def test_purge_removes_only_dead_letters(lamplighter, store):
@@ -131,6 +151,7 @@ def test_a_replay_takes_the_time_that_its_rate_asks_for(answer, store):
 
 def test_a_rate_that_is_none_is_refused(lamplighter, store):
     store.dead()
+    assert "--rate nan" in lamplighter("dlq", "replay", "--all", "--rate", "nan").stderr
     refused = lamplighter("dlq", "replay", "--all", "--rate", "0")
     assert refused.exit_code == 2
     assert "--rate" in refused.stderr

@@ -20,10 +20,23 @@ import pytest
         (["migrate", "--url", "sqlite:////proc/lamplighter.db"], "/proc/lamplighter.db"),
         (["jobs", "list", "--status", "funny"], "unknown status `funny`"),
         (["jobs", "list", "--cursor", "x"], "cursor `x`"),
+        (["jobs", "list", "--type", ""], "the job type is empty"),
+        (["jobs", "list", "--queue", "x" * 65], "the limit is 64"),
+        (["jobs", "list", "--tag", ""], "the tag is empty"),
+        (["dlq", "list", "--fingerprint", ""], "the fingerprint is empty"),
+        (["dlq", "purge", "--tenant", "", "--yes"], "the tenant is empty"),
+        (["schedules", "list", "--tenant", ""], "the tenant is empty"),
         (["jobs", "show", "123"], "`123` is not a job id"),
         (["why", "not-an-id"], "`not-an-id` is not a job id"),
         (["dlq", "list", "--after", "noon"], "--after `noon` is not a time"),
+        (["dlq", "list", "--after", "99999999999d"], "--after `99999999999d` is before the year"),
+        (["dlq", "list", "--before", "0001-01-01T00:00:00Z"], "is before the year 1970"),
+        (["dlq", "list", "--after", "9" * 400], "is not a time"),
         (["queues", "set", "x" * 65, "--hold"], "the limit is 64"),
+        (["queues", "set", "q", "--max-wait", "0"], "the longest wait `0`"),
+        (["queues", "set", "q", "--max-wait", "99999999999999999d"], "more than a year"),
+        (["submit", "x", "--force", "--delay", "9" * 400], "is not a duration"),
+        (["submit", "x", "--force", "--retry", '{"no_retry_on": 5}'], "no_retry_on is `5`"),
         (["worker", "json:dumps", "--queues", "a=1,b"], "some of the queues"),
         (["worker", "json:dumps", "--lease", "-1"], "the lease `-1` is negative"),
         (["worker", "json:dumps", "--slots", "0"], "`slots`"),
@@ -120,6 +133,12 @@ def test_a_command_that_only_looks_makes_no_store(lamplighter, home):
         assert result.exit_code == 1
         assert "there is no store `jobs.db` yet" in result.stderr
     assert list(home.iterdir()) == []
+
+
+def test_the_help_names_the_commands_in_the_order_in_which_people_meet_them(lamplighter, home):
+    lines = lamplighter("--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in lines][:4] == ["dev", "worker", "serve", "submit"]
+    assert not [line for line in lines if line.endswith("...")], "each line is a whole sentence"
 
 
 def test_the_version_is_told(lamplighter, home):

@@ -1,9 +1,11 @@
 import json
 import socket
+from datetime import UTC, datetime
 
 import pytest
 
 from lamplighter.model.job import JobState, Status
+from lamplighter.testing.clock import installed
 
 UNKNOWN = "01M7FGQ3150077Z61KMGXG8AQQ"
 
@@ -127,6 +129,33 @@ def test_retry_runs_a_dead_job_again_and_a_scheduled_one_now(answer, store):
     assert store.job(later).status is Status.READY
 
 
+@pytest.mark.parametrize(
+    ("verb", "state", "said"),
+    [
+        ("cancel", "succeeded", "it has ended, so there is nothing to cancel"),
+        ("cancel", "running", "it runs, and is told to stop"),
+        ("hold", "running", "it runs on; if it is tried again, it waits"),
+        ("unhold", "submit", "it was not held; `lamplighter why`"),
+        ("unhold", "dead", "nothing to unhold"),
+        ("retry", "submit", "it is due already; `lamplighter why`"),
+        ("retry", "running", "to begin anew, cancel it first"),
+        ("retry", "succeeded", "only waiting and dead jobs are tried again"),
+    ],
+)
+def test_an_answer_says_what_it_means(lamplighter, store, verb, state, said):
+    job_id = getattr(store, state)()
+    assert said in lamplighter("jobs", verb, job_id).stdout
+
+
+def test_what_was_done_before_is_told(lamplighter, store):
+    job_id = store.submit()
+    lamplighter("jobs", "hold", job_id, "--by", "grace", "--reason", "audit")
+    assert "held before by grace: audit" in lamplighter("jobs", "hold", job_id).stdout
+    lamplighter("jobs", "cancel", job_id)
+    assert "that was asked before" in lamplighter("jobs", "cancel", job_id).stdout
+    assert "check the id" in lamplighter("jobs", "cancel", UNKNOWN).stdout
+
+
 @pytest.mark.parametrize("verb", ["cancel", "hold", "unhold", "retry"])
 def test_nothing_is_done_while_one_id_is_no_id(lamplighter, store, verb):
     job_id = store.submit()
@@ -150,6 +179,25 @@ def test_why_gives_the_reasons(answer, lamplighter, store):
     found = answer("why", job_id)
     assert [reason["why"] for reason in found["reasons"]][:2] == ["held_job", "not_due"]
     assert found["reasons"][0]["mark"]["by"] == "grace"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "the last sign of life of a worker that could run it came 0.0 s ago"),
+        (12, "the last sign of life of a worker that could run it came 12.0 s ago"),
+        (20, "the workers that could run it have given no sign of life for 20.0 s"),
+        (40, "no worker is alive; none serves queue `default` and knows type `charge`"),
+    ],
+)
+def test_why_promises_no_more_than_is_known_of_a_worker_that_died(
+    lamplighter, store, seconds, said
+):
+    with installed(datetime(2030, 6, 1, 12, tzinfo=UTC)) as clock:
+        store.worker("charge")
+        job_id = store.submit("charge")
+        clock.advance(seconds=seconds)
+        assert said in lamplighter("why", job_id).stdout
 
 
 def test_why_and_show_say_that_a_job_is_unknown(lamplighter, store):

@@ -95,6 +95,20 @@ def test_what_is_done_to_schedules_is_noted(run, tmp_path):
     ]
 
 
+def test_the_log_of_one_tenant_tells_an_empty_one_from_an_empty_store(run):
+    said = CliRunner().invoke(main, ["audit", "--tenant", "nope"]).stderr
+    assert "nothing was changed yet that belongs to the tenant `nope`" in said
+    assert "hint: `lamplighter audit` lists the changes of all" in said
+    assert CliRunner().invoke(main, ["audit"]).stderr == "nothing was changed yet\n"
+
+
+def test_whoever_puts_a_schedule_is_named_as_its_maker(run, monkeypatch):
+    monkeypatch.setenv("LOGNAME", "ada")
+    run("schedules", "put", "nightly", "charge", "--cron", "30 2 * * *", "--force")
+    (entry,) = json.loads(run("audit", "--json"))["entries"]
+    assert entry["by"].startswith("ada@")
+
+
 def test_dead_letters_are_noted_one_by_one(run):
     ids = [run("submit", "charge", "--force").strip() for _ in range(2)]
     run_async(_bury(ids))

@@ -7,6 +7,7 @@ from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.coordinator import Firer
 from lamplighter.model.job import Level
+from lamplighter.model.retry import Retry
 from lamplighter.port import specs
 from lamplighter.port.schedules import NewSchedule
 from lamplighter.port.values import ClaimRequest
@@ -86,19 +87,28 @@ def test_put_takes_everything_about_job_and_policy(shop, answer, stored):
         "--end": "2031-01-01T00:00:00+01:00",
         "--max-runs": "7",
         "--hold-after": "3",
+        "--keep-succeeded": "5",
+        "--keep-failed": "0",
         "--queue": "express",
         "--priority": "high",
         "--tenant": "acme",
+        "--metadata": '{"source": "import"}',
         "--timeout": "90",
+        "--retry": '{"max_attempts": 3, "fixed": 60}',
     }
     flat = [word for option in options.items() for word in option]
-    answer("schedules", "put", "all", "charge", '{"order": "o-1", "euros": 5}', *flat)
+    tags = ("--tag", "eu", "--tag", "gold")
+    answer("schedules", "put", "all", "charge", '{"order": "o-1", "euros": 5}', *flat, *tags)
 
     spec = specs.from_text(stored("all").spec, "all")
     template, policy = spec.template, spec.policy
     assert template.args == b'{"order":"o-1","euros":5}'
     assert (template.queue, template.level, template.tenant) == ("express", Level.HIGH, "acme")
     assert template.extras.timeout == 90
+    assert template.extras.tags == ("eu", "gold")
+    assert template.extras.metadata == {"source": "import"}
+    assert template.extras.retry == Retry(max_attempts=3, fixed=60)
+    assert (policy.keep_succeeded, policy.keep_failed) == (5, 0)
     assert (policy.overlap, policy.catch_up) == ("queue_one", "all")
     assert (policy.window_ms, policy.jitter_ms) == (7_200_000, 60_000)
     assert (policy.max_runs, policy.hold_after) == (7, 3)
@@ -106,6 +116,9 @@ def test_put_takes_everything_about_job_and_policy(shop, answer, stored):
     shown = answer("schedules", "show", "all")
     assert shown["arguments"] == {"order": "o-1", "euros": 5}
     assert (shown["queue"], shown["priority"], shown["timeout"]) == ("express", "high", 90)
+    assert (shown["tags"], shown["metadata"]) == (["eu", "gold"], {"source": "import"})
+    assert (shown["keep_succeeded"], shown["keep_failed"]) == (5, 0)
+    assert (shown["retry"]["max_attempts"], shown["retry"]["fixed"]) == (3, 60)
 
 
 def test_text_stays_text_where_the_type_says_so(shop, answer):
@@ -140,6 +153,22 @@ def test_put_says_that_a_time_is_past_and_how_far_jitter_shifts(shop, lamplighte
         (["--every", "1.5s"], ["--every `1.5s`", "whole seconds"]),
         (["--every", "99999999999999d"], ["--every `99999999999999d`", "hint:"]),
         (["--every", "1d", "--priority", "urgent"], ["`urgent`", "critical"]),
+        (["--every", "1d", "--metadata", "eu"], ["metadata `eu`", "JSON", '{"source": "import"}']),
+        (["--every", "1d", "--metadata", "[1]"], ["metadata `[1]`", "not a JSON object"]),
+        (["--every", "1d", "--retry", '{"tries": 3}'], ["retry option `tries`", "max_attempts"]),
+        (["--every", "1d", "--tag", ""], ["tag", "hint:"]),
+        (
+            ["--once", "2030-01-02T00:00:00Z", "--end", "2030-01-01T00:00:00Z"],
+            ["`bad` would never fire", "up to 2030-01-01T00:00:00Z", "leave room"],
+        ),
+        (
+            ["--cron", "0 0 29 2 *", "--start", "2030-01-01T00:00Z", "--end", "2031-12-31T00:00Z"],
+            ["`bad` would never fire", "from 2030-01-01T00:00:00Z up to 2031-12-31T00:00:00Z"],
+        ),
+        (
+            ["--rrule", "FREQ=DAILY;UNTIL=20200101T000000Z", "--start", "2030-01-01T00:00Z"],
+            ["`bad` would never fire", "hint:"],
+        ),
     ],
     ids=str,
 )
@@ -193,6 +222,22 @@ def test_put_makes_no_store_by_mistake(lamplighter, home):
     assert "there is no store" in text
     assert not (home / "jobs.db").exists()
     assert lamplighter(*NIGHTLY, "--force").exit_code == 0
+
+
+def test_a_queued_run_is_let_go_only_knowingly(put, answer, lamplighter, shop):
+    put("nightly", "--overlap", "queue_one")
+    answer("schedules", "trigger", "nightly")
+    queued = answer("schedules", "trigger", "nightly")["job"]
+
+    held = lamplighter("jobs", "hold", queued)
+    assert "it waits for the run before it and goes on then" in held.stdout
+    assert "`lamplighter schedules hold`" in held.stdout
+    assert "held by schedule: it waits until the run before it" in lamplighter("why", queued).stdout
+
+    said = lamplighter("jobs", "unhold", queued).stdout
+    assert "it does not wait for the run before it any more: both may run at once" in said
+    assert shop.job(queued).hold is None
+    assert "it was not held" in lamplighter("jobs", "unhold", queued).stdout
 
 
 # ── look ─────────────────────────────────────────────────────────────────────────────────────
@@ -534,6 +579,19 @@ def test_diff_shows_what_would_change_and_changes_nothing(file, answer, lampligh
     assert document["steps"][0]["changes"] == ["window: 15 min → 1 h"]
     assert lamplighter("schedules", "apply").exit_code == 0
     assert stored("nightly").version == 2
+
+
+def test_apply_takes_a_retry_policy_and_tells_of_what_is_over(file, lamplighter, stored):
+    over = '[over]\ntype = "charge"\narguments = {order="1"}\nonce = 2020-01-01T00:00:00Z\n'
+    file.write_text(over + "retry = { max_attempts = 3, delays = [1, 60] }\n")
+
+    result = lamplighter("schedules", "apply")
+
+    assert result.exit_code == 0
+    assert "hint: [over] it never fires, since nothing of its calendar lies ahead" in result.stderr
+    spec = specs.from_text(stored("over").spec, "over")
+    assert spec.template.extras.retry == Retry(delays=[1, 60])
+    assert lamplighter("schedules", "apply").stderr == ""
 
 
 def test_others_are_deleted_only_by_their_prefix(file, put, answer, stored):

@@ -1,5 +1,7 @@
 import pytest
 
+from lamplighter.port.values import TenantSettings
+
 
 def test_queues_lists_what_waits_and_runs(answer, lamplighter, store):
     store.submit(queue="mail"), store.submit(queue="mail", delay_ms=60_000)
@@ -40,6 +42,33 @@ def test_a_tenant_can_be_weighted_and_held(answer, lamplighter, store):
     assert "weight 5" in lamplighter("tenants", "set", "acme", "--unhold").stdout
 
 
+def test_of_very_many_tenants_each_can_be_set_and_shown(answer, lamplighter, store):
+    async def fill(engine):
+        for number in range(1_001):
+            settings = TenantSettings(weight=2)
+            await engine.settings.put_tenant(f"t{number:04}", settings, by="test", reason="")
+
+    store.run(fill)
+    listed = lamplighter("tenants")
+    assert "t1000" not in listed.stdout
+    assert "no more than 1,000 are listed" in listed.stderr
+
+    lamplighter("tenants", "set", "t1000", "--hold", "--by", "grace")
+    said = answer("tenants", "set", "t1000", "--weight", "7")
+
+    assert (said["weight"], said["hold"]["by"]) == (7, "grace")
+    assert answer("tenants", "show", "t1000") == said
+    assert "grace" in lamplighter("tenants", "show", "t1000").stdout
+
+
+def test_a_tenant_that_is_not_there_is_named(lamplighter, store):
+    result = lamplighter("tenants", "show", "nope")
+    assert result.exit_code == 1
+    assert "the tenant `nope` has neither jobs nor settings" in result.stderr
+    assert "`lamplighter tenants` lists" in result.stderr
+    assert lamplighter("tenants", "show", "x" * 65).exit_code == 1
+
+
 def test_types_can_be_held(answer, lamplighter, store):
     store.worker("charge", "refund")
 
@@ -51,6 +80,10 @@ def test_types_can_be_held(answer, lamplighter, store):
     assert types["charge"]["schema"]["required"] == ["order"]
     assert "fraud" in lamplighter("types").stdout
     assert answer("types", "unhold", "charge") == {"types": [{"name": "charge", "held": False}]}
+    told = lamplighter("types", "hold", "chrage", "charge")
+    assert "type chrage: held" in told.stdout
+    assert told.stderr.count("hint:") == 1
+    assert "no worker has told this store of `chrage` yet" in told.stderr
 
 
 def test_workers_lists_who_is_alive(answer, lamplighter, store):

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from lamplighter.model.job import Level, Status
+from lamplighter.model.retry import Retry
 
 PROGRAM = """
 from lamplighter import App
@@ -37,6 +38,16 @@ def test_a_job_is_submitted_with_all_its_options(lamplighter, store, program):
     assert (job.tenant, job.queue, job.level) == ("acme", "vip", Level.LOW)
     assert (job.extras.tags, job.extras.timeout) == (("eu", "web"), 30)
     assert record.status is Status.SCHEDULED
+
+
+def test_metadata_and_a_retry_policy_go_along(lamplighter, store, program):
+    result = lamplighter(
+        *("submit", "charge", "order=1", "--app", program, "--metadata", '{"source": {"row": 7}}'),
+        *("--retry", '{"delays": [1, 60], "no_retry_on": ["CardDeclined"]}'),
+    )
+    extras = store.job(result.stdout.strip()).job.extras
+    assert extras.metadata == {"source": {"row": 7}}
+    assert extras.retry == Retry(delays=[1, 60], no_retry_on=["CardDeclined"])
 
 
 def test_the_type_gives_queue_and_priority(lamplighter, store, program):
@@ -107,6 +118,10 @@ def test_a_time_in_the_past_means_now(lamplighter, store, program):
         (["order=1", "--timeout", "0"], "timeout"),
         (["order=1", "--tenant", "x" * 65], "the limit is 64"),
         (["order=1", "--key", ""], "empty"),
+        (["order=1", "--metadata", "eu"], "the metadata `eu` is not JSON"),
+        (["order=1", "--metadata", '"eu"'], "is not a JSON object"),
+        (["order=1", "--retry", '{"tries": 1}'], "unknown retry option `tries`"),
+        (["order=1", "--retry", '{"max_attempts": 0}'], "max_attempts is `0`"),
         (["orders=1"], "`charge` cannot be called like this"),
         (["order=1", "euros=many"], "`charge` cannot be called like this"),
     ],

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lamplighter import App, Cron, Interval, Once
+from lamplighter import App, Cron, Interval, Once, RRule
 from lamplighter.coordinator import Declarer, Firer
 from lamplighter.model.errors import (
     InvalidHandler,
@@ -233,8 +233,33 @@ async def test_a_preview_keeps_to_start_end_and_the_number_of_runs(schedules, ca
         free.preview(after=NAIVE)
 
 
-async def test_a_calendar_that_is_over_is_put_and_never_fires(schedules, call):
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("calendar", "options"),
+    [
+        (Once(START + DAY), {"end": START}),
+        (Once(START - DAY), {"start": START}),
+        ("0 0 29 2 *", {"start": START, "end": START + 300 * DAY}),
+        ("0 0 29 2 *", {"start": START - 600 * DAY, "end": START - 300 * DAY}),
+        (RRule("FREQ=DAILY;UNTIL=20200101T000000Z", start=START), {}),
+    ],
+    ids=str,
+)
+async def test_a_calendar_without_any_occurrence_is_refused(schedules, call, calendar, options):
+    with pytest.raises(InvalidOption, match="`bad` would never fire") as caught:
+        await schedules.put("bad", calendar, call, **options)
+    assert "start and end" in caught.value.hint
+    with pytest.raises(InvalidOption, match="would never fire"):
+        schedules.make("bad", calendar, call, **options)
+    with pytest.raises(UnknownSchedule):
+        await schedules.get("bad")
+
+
+async def test_a_calendar_that_is_over_is_put_and_never_fires(schedules, call, caplog):
     await schedules.put("past", Once(START - timedelta(days=1)), call)
+    assert "the schedule `past` never fires" in caplog.text
     found = await schedules.get("past")
     assert found.next_run is None
     assert found.preview() == []

@@ -21,6 +21,7 @@ from lamplighter.model.errors import (
     WrongState,
 )
 from lamplighter.model.job import Level
+from lamplighter.model.names import shown
 from tests.unit.http.conftest import failed, succeeded
 from tests.unit.server.test_serve import KEY
 
@@ -239,11 +240,38 @@ async def test_the_token_is_read_from_the_environment_or_a_file(address, monkeyp
         "http://127.0.0.1:99999",
         "http://127.0.0.1:0",
         "http://127.0.0.1:eighty",
+        "http://127.0.0.1:8080/?token=x",
+        "http://127.0.0.1:8080/a b",
+        "http://127.0.0.1\n:8080",
+        8080,
+        None,
     ],
 )
 def test_an_address_that_is_none_is_refused(url):
-    with pytest.raises(InvalidUrl, match="address"):
+    with pytest.raises(InvalidUrl, match="address") as caught:
         HttpApp(url)
+    assert shown(url) in caught.value.cause
+    assert "http://127.0.0.1:8080" in caught.value.hint
+
+
+@pytest.mark.parametrize("ending", ["/", "/v1", "/v1/", " \n"])
+async def test_the_address_of_the_api_means_the_service(address, ending):
+    async with HttpApp(f"{address.geturl()}{ending}", token=KEY) as app:
+        handle = await app.submit("charge", ORDER)
+        assert (await handle.record()).type == "charge"
+
+
+def test_a_service_may_stand_below_a_path():
+    assert repr(HttpApp("https://example.com/jobs/")) == "<HttpApp at https://example.com/jobs>"
+    assert repr(HttpApp("https://example.com/v1/v1")) == "<HttpApp at https://example.com/v1>"
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/#token=s3cret", "http://ada:s3cret@there"])
+def test_a_key_in_an_address_is_refused_and_not_repeated(url):
+    with pytest.raises(InvalidUrl, match="behind `#`") as caught:
+        HttpApp(url)
+    assert "LAMPLIGHTER_TOKEN" in caught.value.hint
+    assert "s3cret" not in f"{caught.value}{caught.value.value}"
 
 
 def test_everything_is_there_for_plain_code(address):

@@ -10,7 +10,10 @@ from lamplighter.model.ids import (
     check_id,
     compose,
     milliseconds_of,
+    of_occurrence,
+    of_wish,
     shard_of,
+    shard_of_schedule,
 )
 
 milliseconds = st.integers(0, 2**48 - 1)
@@ -25,6 +28,19 @@ def test_an_id_gives_its_parts_back(time, shard, chance):
     assert len(text) == ID_LENGTH
     assert (milliseconds_of(text), shard_of(text)) == (time, shard)
     assert check_id(text) == text
+
+
+def test_a_wish_under_a_key_always_has_the_same_id_and_no_other_has_it():
+    wished = of_wish("nightly", 1_700_000_000_000, "k")
+
+    assert check_id(wished) == wished == of_wish("nightly", 1_700_000_000_000, "k")
+    assert shard_of(wished) == shard_of_schedule("nightly")
+    assert wished not in {
+        of_wish("nightly", 1_700_000_000_000, "l"),
+        of_wish("nightly", 1_700_000_000_001, "k"),
+        of_wish("weekly", 1_700_000_000_000, "k"),
+        of_occurrence("nightly", 1_700_000_000_000),
+    }
 
 
 @given(st.tuples(milliseconds, shards, chances), st.tuples(milliseconds, shards, chances))

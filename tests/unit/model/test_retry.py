@@ -107,6 +107,10 @@ def test_a_function_cannot_be_stored():
         {"fixed": 1, "function": lambda _: 1.0},
         {"factor": 0.5},
         {"cap": LONGEST_DELAY + 1},
+        {"no_retry_on": "ValueError"},
+        {"no_retry_on": ValueError},
+        {"no_retry_on": 5},
+        {"no_retry_on": [5]},
     ],
 )
 def test_senseless_options_are_refused(options):

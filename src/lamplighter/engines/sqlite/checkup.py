@@ -207,7 +207,8 @@ def schema(facts: Facts) -> Finding:
         return problem(
             "schema",
             f"there is no store `{facts.path}` yet",
-            "`lamplighter dev`, `worker` and `migrate` make one; or name another with --url",
+            "`lamplighter dev`, `worker`, `serve` and `migrate` make one; or name another with "
+            "--url",
         )
     return ok("schema", f"version {facts.version}")
 
