@@ -56,6 +56,13 @@ local function member_of(seq, id)
   return format('%011x', seq) .. id
 end
 
+-- A job has come into a turn of this tenant, 1, or has left it, -1.
+local function count_one(P, tenant, change)
+  if redis.call('HINCRBY', P .. 'waits', tenant, change) <= 0 then
+    redis.call('HDEL', P .. 'waits', tenant)
+  end
+end
+
 -- Jobs have come into turns of these tenants, each given once, or have left them: so many each.
 local function count_waiting(P, tenants, changes)
   local waits, MOST = P .. 'waits', 1000
@@ -207,7 +214,9 @@ end
 -- falls due earlier than it did, this alone moves it: leaving first could cost its turn the place.
 local function enter(P, lane, tenant, due, seq, id, now)
   local member = member_of(seq, id)
-  count_waiting(P, { tenant }, { redis.call('ZADD', turn_key(P, lane, tenant), due, member) })
+  if redis.call('ZADD', turn_key(P, lane, tenant), due, member) == 1 then
+    count_one(P, tenant, 1)
+  end
   stand(P, lane, { tenant }, { due }, { member }, now)
 end
 
@@ -235,7 +244,7 @@ local function leave(P, lane, tenant, due, seq, id, now)
   if redis.call('ZREM', key, member) == 0 then
     return
   end
-  count_waiting(P, { tenant }, { -1 })
+  count_one(P, tenant, -1)
   local head_ = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
   if not head_[1] then
     end_turn(P, lane, tenant, member)
