@@ -122,10 +122,21 @@ class Settings:
     """Requests per second that each caller of one process may make on average; 0: no limit."""
     http_burst: int = 100
     """Requests that a caller who was quiet may make at once, where `http_rate` sets a limit."""
+    http_tenant_waiting: int = 0
+    """Jobs that a tenant may have waiting when a token of its own submits more, to which each
+    process may add for a second what others do not know of; 0: no limit."""
+    http_tenant_schedules: int = 1_000
+    """Schedules that a tenant may have when a token of its own makes another; 0: no limit."""
+    http_schedule_interval: float = 1.0
+    """Time that has to pass between two occurrences of a schedule that a token of a tenant makes or
+    changes; 0: no limit."""
     http_jwt_lifetime: float = 86_400.0
     """How long a JWT may be good for; those that say more are refused."""
     http_page: int = 500
     """Items that one page of an HTTP listing may have."""
+    http_queues: int = 1_000
+    """Queues in the store from which on HTTP requests make no new ones. Those of published types,
+    and those that an operator makes with `PUT /v1/queues/{name}`, are taken in any case."""
     http_unknown_types: int = 0
     """1: `lamplighter serve` takes jobs of types that no worker has published."""
     http_secret: str = ""
@@ -186,8 +197,12 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "http_events_each": (1, 1_000_000),
     "http_rate": (0.0, 1_000_000.0),
     "http_burst": (1, 1_000_000),
+    "http_tenant_waiting": (0, 10_000),
+    "http_tenant_schedules": (0, 1_000_000),
+    "http_schedule_interval": (0.0, 366 * 86_400.0),
     "http_jwt_lifetime": (1.0, 366 * 86_400.0),
     "http_page": (1, 10_000),
+    "http_queues": (0, 1_000_000),
     "http_unknown_types": (0, 1),
     "metrics": (0, 1),
     "metrics_names": (1, 100_000),

@@ -82,9 +82,21 @@ def of_occurrence(schedule_id: str, due_ms: int) -> str:
 
     So whoever plans it a second time, in whatever state the store is, makes no second job.
     """
-    name = f"{schedule_id}\0{due_ms}".encode("utf-8", "replace")
-    chance = int.from_bytes(blake2b(name, digest_size=9).digest()) & ((1 << RANDOM_BITS) - 1)
-    return compose(due_ms, shard_of_schedule(schedule_id), chance)
+    return compose(due_ms, shard_of_schedule(schedule_id), _drawn(f"{schedule_id}\0{due_ms}"))
+
+
+def of_wish(schedule_id: str, created_ms: int, key: str) -> str:
+    """Give the id of the job that is wished for under a key: always the same for the same key.
+
+    A schedule that was removed and made anew is another one.
+    """
+    chance = _drawn(f"{schedule_id}\0{created_ms}\0{key}")
+    return compose(created_ms, shard_of_schedule(schedule_id), chance)
+
+
+def _drawn(name: str) -> int:
+    digest = blake2b(name.encode("utf-8", "replace"), digest_size=9).digest()
+    return int.from_bytes(digest) & ((1 << RANDOM_BITS) - 1)
 
 
 def moved(job_id: str, shard: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from datetime import datetime
 
 from lamplighter.model.errors import InvalidInput, InvalidName
 
@@ -20,9 +21,14 @@ _CONTROL = frozenset(chr(c) for c in (*range(32), *range(127, 160)))
 
 def shown(value: object) -> str:
     """Give a short, printable form of any value for an error message."""
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) else _written(value)
     text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[: _SHOWN + 1])
     return f"`{text[:_SHOWN]}…`" if len(text) > _SHOWN else f"`{text}`"
+
+
+def _written(value: object) -> str:
+    """Write an instant as people write it, and anything else as Python does."""
+    return value.isoformat() if isinstance(value, datetime) else repr(value)
 
 
 def check_name(what: str, value: object) -> str:

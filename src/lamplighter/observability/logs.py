@@ -12,7 +12,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 Subject = tuple[Mapping[str, object], Callable[[str], str] | None]
 """What a line is about, and what hides in its text that must not be shown."""
@@ -49,60 +49,70 @@ def line_of(fields: Mapping[str, object]) -> str:
     return json.dumps(fields, ensure_ascii=False, default=str).encode("utf-8", "replace").decode()
 
 
-class JsonFormatter(logging.Formatter):
-    """Writes a record as one object of JSON."""
+class Said(NamedTuple):
+    """What a record says, without what must not be shown."""
 
+    event: str
+    message: str
+    trace: str
+    fields: Mapping[str, object]
+
+
+class _Formatter(logging.Formatter):
     def __init__(self, about: About = nothing) -> None:
         super().__init__()
         self._about = about
 
+    def said(self, record: logging.LogRecord) -> Said:
+        """Take a record apart, and hide in all of it what must not be shown."""
+        fields, redact = self._about()
+        named, message = _message(record)
+        trace = _trace(record)
+        if redact is not None:
+            message, trace = redact(message), redact(trace)
+        return Said(message if named else LOG, message, trace, fields)
+
+
+class JsonFormatter(_Formatter):
+    """Writes a record as one object of JSON."""
+
     def format(self, record: logging.LogRecord) -> str:
         """Give the line."""
-        fields, redact = self._about()
-        event, message = _said(record)
+        said = self.said(record)
         document: dict[str, object] = {
             "ts": timestamp(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": event,
-            "message": message if redact is None else redact(message),
-            **fields,
+            "event": said.event,
+            "message": said.message,
+            **said.fields,
         }
-        if trace := _trace(record):
-            document["exception"] = trace if redact is None else redact(trace)
+        if said.trace:
+            document["exception"] = said.trace
         return line_of(document)
 
 
-class ConsoleFormatter(logging.Formatter):
+class ConsoleFormatter(_Formatter):
     """Writes a record as one line; the lines of a traceback follow, set in."""
-
-    def __init__(self, about: About = nothing) -> None:
-        super().__init__()
-        self._about = about
 
     def format(self, record: logging.LogRecord) -> str:
         """Give the line."""
-        fields, redact = self._about()
-        _, message = _said(record)
-        trace = _trace(record)
-        if redact is not None:
-            message, trace = redact(message), redact(trace)
-        about = "".join(f" {name}={neutral(str(value))}" for name, value in fields.items())
+        said = self.said(record)
+        about = "".join(f" {name}={neutral(str(value))}" for name, value in said.fields.items())
         head = f"{timestamp(record.created)} {record.levelname:<8} {neutral(record.name)}"
-        line = f"{head}: {neutral(message)}{about}"
-        return "\n".join([line, *(f"    {neutral(each)}" for each in trace.splitlines())])
+        line = f"{head}: {neutral(said.message)}{about}"
+        return "\n".join([line, *(f"    {neutral(each)}" for each in said.trace.splitlines())])
 
 
-def _said(record: logging.LogRecord) -> tuple[str, str]:
-    """Give the event and the message; those of structlog come as a mapping."""
+def _message(record: logging.LogRecord) -> tuple[bool, str]:
+    """Give the message, and whether it names an event: those of structlog come as a mapping."""
     given = cast("object", record.msg)
     if isinstance(given, dict) and "event" in given and not record.args:
-        event = str(cast("Mapping[str, object]", given)["event"])
-        return event, event
+        return True, str(cast("Mapping[str, object]", given)["event"])
     try:
-        return LOG, record.getMessage()
+        return False, record.getMessage()
     except Exception:  # noqa: BLE001 - arguments that do not fit; the text is better than nothing
-        return LOG, str(record.msg)
+        return False, str(record.msg)
 
 
 def _trace(record: logging.LogRecord) -> str:

@@ -61,6 +61,20 @@ class Meter:
         key = labels if labels in series else self._key(metric, labels)
         series[key] = series.get(key, 0) + amount
 
+    def begin(self, metric: Metric, *labels: str) -> None:
+        """Bring a counter or histogram into being before its first event.
+
+        Whoever watches how it grows sees that event too, and not only those that follow it.
+        """
+        if is_histogram(metric):
+            self.classes(metric, *labels)
+        else:
+            self.add(metric, 0, *labels)
+
+    def has_room(self, label: str, names: Collection[str]) -> bool:
+        """Tell whether all these names can be told apart, beside those that are already."""
+        return len(self._known[label].union(names)) <= self._most
+
     def set(self, metric: Metric, value: float, *labels: str) -> None:
         """Say what a gauge shows, or how far a counter has come that somebody else keeps."""
         series = self._numbers.setdefault(metric, {})

@@ -101,6 +101,7 @@ RUN_SECONDS = _histogram(
     "type",
     bounds=RUN_BOUNDS,
 )
+OUTCOMES = ("succeeded", "failed", "retried", "snoozed", "cancelled")
 JOBS_ENDED = _counter(
     "lamplighter_jobs_ended_total",
     Source.WORKER,
@@ -147,6 +148,7 @@ FIRE_LAG_SECONDS = _gauge(
     Source.WORKER,
     "How late this process fired the schedules it fired last.",
 )
+SKIP_REASONS = ("late", "missed", "overlap")
 FIRED = _counter(
     "lamplighter_schedules_fired_total",
     Source.WORKER,

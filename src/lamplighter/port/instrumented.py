@@ -10,28 +10,30 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from lamplighter import runtime
 from lamplighter.observability import calls, events
-from lamplighter.port.store import DEFAULT_LEASE_MS
+from lamplighter.port.access import Access
+from lamplighter.port.activity import Activity
+from lamplighter.port.schedules import ScheduleStore
+from lamplighter.port.store import DEFAULT_LEASE_MS, Inspector, JobStore, Membership, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from lamplighter.port.access import Access
-    from lamplighter.port.activity import Activity
     from lamplighter.port.capabilities import Capabilities
     from lamplighter.port.checkup import Checkup
-    from lamplighter.port.schedules import ScheduleStore
-    from lamplighter.port.store import (
-        Engine,
-        Inspector,
-        JobStore,
-        Membership,
-        Settings,
-        Wakeup,
-    )
+    from lamplighter.port.store import Engine, Wakeup
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Part = TypeVar("Part")
+
+
+def _verbs() -> tuple[str, ...]:
+    parts = (JobStore, ScheduleStore, Membership, Settings, Access, Activity, Inspector)
+    return tuple(sorted({name for part in parts for name in vars(part) if name[0] != "_"}))
+
+
+VERBS = _verbs()
+"""The names of all calls that are told."""
 
 
 class Instrumented:

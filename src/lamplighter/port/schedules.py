@@ -330,6 +330,9 @@ class ScheduleStore(Protocol):
     neither a queued run nor a backfill waits for that. Nothing of that happens to a schedule that
     is gone, or to a job of it that no run names. A job that is replayed makes its run `started`
     again.
+
+    Operators' verbs that name a ``tenant`` are about schedules of that tenant alone: any other is
+    `unknown`, and nothing happens to it.
     """
 
     async def put_schedules(self, schedules: Sequence[NewSchedule], *, by: str) -> list[Put]:
@@ -384,7 +387,9 @@ class ScheduleStore(Protocol):
         """
         ...
 
-    async def trigger(self, schedule_id: str, run: Run, *, by: str, reason: str) -> Triggered:
+    async def trigger(
+        self, schedule_id: str, run: Run, *, by: str, reason: str, tenant: str | None = None
+    ) -> Triggered:
         """Make a run now, judged as `fire` judges one of kind `trigger`; cursor and due time stay.
 
         ``run.due_ms`` is replaced by the store's now, or the next millisecond that has no run, is
@@ -395,7 +400,13 @@ class ScheduleStore(Protocol):
         ...
 
     async def backfill(
-        self, schedule_id: str, backfill: Backfill, *, by: str, reason: str
+        self,
+        schedule_id: str,
+        backfill: Backfill,
+        *,
+        by: str,
+        reason: str,
+        tenant: str | None = None,
     ) -> ScheduleChanged:
         """Begin to run occurrences of the past, and make the schedule due; version + 1.
 
@@ -404,7 +415,7 @@ class ScheduleStore(Protocol):
         ...
 
     async def hold_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
     ) -> list[ScheduleChanged]:
         """Keep schedules from being fired, version + 1; held: `already`, and the first mark stays.
 
@@ -413,13 +424,13 @@ class ScheduleStore(Protocol):
         ...
 
     async def unhold_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
     ) -> list[ScheduleChanged]:
         """Let held schedules go on: due now, failures at zero, version + 1; else `already`."""
         ...
 
     async def delete_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
     ) -> list[ScheduleChanged]:
         """Remove schedules and their runs. Queued jobs are cancelled; others go on."""
         ...

@@ -313,7 +313,10 @@ class Inspector(Protocol):
         ...
 
     async def queues(self, *, most: int = COUNT_LIMIT) -> list[QueueInfo]:
-        """List queues by name; their waiting jobs are counted up to ``most``."""
+        """List queues by name; their waiting jobs are counted up to ``most``.
+
+        With 0 no waiting job is looked at, for who asks for the names alone.
+        """
         ...
 
     async def queue(self, name: str) -> QueueInfo | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from lamplighter.client import Client
 from lamplighter.handle import Handle
 from lamplighter.job import Call
 from lamplighter.model.errors import InvalidOption, UnknownSchedule, WrongState
+from lamplighter.model.ids import of_wish
 from lamplighter.model.names import check_schedule, shown
 from lamplighter.model.schedule import Calendar
 from lamplighter.model.timetable import Timetable
@@ -33,6 +35,8 @@ from lamplighter.schedules.making import ScheduleOptions, looked_at_next, new_sc
 from lamplighter.schedules.stored import Schedule
 
 T = TypeVar("T")
+
+log = logging.getLogger("lamplighter.schedules")
 
 PAGE = 100
 
@@ -68,7 +72,8 @@ class Schedules:
 
         A changed one keeps its history, and fires no occurrence twice.
         """
-        (answer,) = await self.put_many([new_schedule(schedule_id, calendar, call, options)])
+        new = _looked_over(new_schedule(schedule_id, calendar, call, options))
+        (answer,) = await self.put_many([new])
         return answer
 
     def make(
@@ -139,17 +144,29 @@ class Schedules:
         return found
 
     async def trigger(
-        self, schedule_id: str, *, by: str = "app", reason: str = ""
+        self,
+        schedule_id: str,
+        *,
+        by: str = "app",
+        reason: str = "",
+        tenant: str | None = None,
+        key: str | None = None,
     ) -> tuple[Triggered, Handle[object] | None]:
-        """Run it now, as its overlap policy allows; its own occurrences go on as they were."""
+        """Run it now, as its overlap policy allows; its own occurrences go on as they were.
+
+        With a key, the same again gives the same answer and no second run, as long as the schedule
+        remembers the first. With a tenant, others' schedules are unknown, here and below.
+        """
         found = await self.get(schedule_id)
         engine = await self._client.engine()
         times = Timetable(schedule_id, found.spec)
         now_ms = runtime.now_ms()
         job = times.triggered(now_ms, runtime.random_bits(70))
+        if key is not None:
+            job = replace(job, id=of_wish(schedule_id, found.record.created_at_ms, key))
         run = Run(due_ms=now_ms, job=job, kind=RunKind.TRIGGER, overlap=found.spec.policy.overlap)
         answer = await self._client.repeatable(
-            lambda: engine.schedules.trigger(schedule_id, run, by=by, reason=reason)
+            lambda: engine.schedules.trigger(schedule_id, run, by=by, reason=reason, tenant=tenant)
         )
         if answer.answer is ScheduleAnswer.UNKNOWN:
             raise unknown(schedule_id)
@@ -167,6 +184,7 @@ class Schedules:
         limit: int = 1,
         by: str = "app",
         reason: str = "",
+        tenant: str | None = None,
     ) -> ScheduleChanged:
         """Run its occurrences after ``start`` up to ``end``, ``limit`` at a time.
 
@@ -176,7 +194,9 @@ class Schedules:
         wanted = past(start, end, limit)
         engine = await self._client.engine()
         answer = await self._client.repeatable(
-            lambda: engine.schedules.backfill(schedule_id, wanted, by=by, reason=reason)
+            lambda: engine.schedules.backfill(
+                schedule_id, wanted, by=by, reason=reason, tenant=tenant
+            )
         )
         if answer.answer is ScheduleAnswer.UNKNOWN:
             raise unknown(schedule_id)
@@ -188,20 +208,26 @@ class Schedules:
             )
         return answer
 
-    async def hold(self, *ids: str, by: str = "app", reason: str = "") -> list[ScheduleChanged]:
+    async def hold(
+        self, *ids: str, by: str = "app", reason: str = "", tenant: str | None = None
+    ) -> list[ScheduleChanged]:
         """Keep schedules from being fired. If one is unknown, nothing is done to any."""
-        return await self._change("hold_schedules", ids, by, reason)
+        return await self._change("hold_schedules", ids, by, reason, tenant)
 
-    async def unhold(self, *ids: str, by: str = "app", reason: str = "") -> list[ScheduleChanged]:
+    async def unhold(
+        self, *ids: str, by: str = "app", reason: str = "", tenant: str | None = None
+    ) -> list[ScheduleChanged]:
         """Let held schedules go on; what was missed is made up for as their policy says."""
-        return await self._change("unhold_schedules", ids, by, reason)
+        return await self._change("unhold_schedules", ids, by, reason, tenant)
 
-    async def delete(self, *ids: str, by: str = "app", reason: str = "") -> list[ScheduleChanged]:
+    async def delete(
+        self, *ids: str, by: str = "app", reason: str = "", tenant: str | None = None
+    ) -> list[ScheduleChanged]:
         """Remove schedules and their history. Jobs that run or wait go on; queued ones do not."""
-        return await self._change("delete_schedules", ids, by, reason)
+        return await self._change("delete_schedules", ids, by, reason, tenant)
 
     async def _change(
-        self, verb: str, ids: tuple[str, ...], by: str, reason: str
+        self, verb: str, ids: tuple[str, ...], by: str, reason: str, tenant: str | None
     ) -> list[ScheduleChanged]:
         engine = await self._client.engine()
         change = getattr(engine.schedules, verb)
@@ -213,7 +239,7 @@ class Schedules:
         for start in range(0, len(named), size):
             batch = named[start : start + size]
             found, again = await self._client.repeated(
-                lambda batch=batch: change(batch, by=by, reason=reason)
+                lambda batch=batch: change(batch, by=by, reason=reason, tenant=tenant)
             )
             answers += map(_removed, found) if again and verb == "delete_schedules" else found
         return answers
@@ -228,7 +254,7 @@ class Schedules:
         **options: Unpack[ScheduleOptions],
     ) -> Put:
         """``put`` for code without an event loop."""
-        new = new_schedule(schedule_id, calendar, call, options)
+        new = _looked_over(new_schedule(schedule_id, calendar, call, options))
         (answer,) = self._run(lambda: self.put_many([new]), "put(…)")
         return answer
 
@@ -301,6 +327,15 @@ def unknown(schedule_id: str) -> UnknownSchedule:
         hint="check the id and the address of the store; `lamplighter schedules list` shows all",
         value=schedule_id,
     )
+
+
+def _looked_over(new: NewSchedule) -> NewSchedule:
+    """Warn of a schedule that is over before it begins."""
+    if new.first_ms is None:
+        log.warning(
+            "the schedule %s never fires: nothing of its calendar lies ahead", shown(new.id)
+        )
+    return new
 
 
 def _made(schedule: object) -> NewSchedule:

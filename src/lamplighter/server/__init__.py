@@ -3,3 +3,21 @@
 Needs what `pip install 'lamplighter[server]'` installs. A route is declared once, in `routes/`; the
 application, the checks of requests and the OpenAPI document are made of these declarations.
 """
+
+from importlib.util import find_spec
+
+
+def _is_missing(name: str) -> bool:
+    try:
+        return find_spec(name) is None
+    except ModuleNotFoundError:
+        return True
+
+
+for _name in ("starlette", "jsonschema_rs", "jwt", "cryptography"):
+    if _is_missing(_name):
+        raise ModuleNotFoundError(
+            f"the HTTP service needs `{_name}`, which is not installed\n\n"
+            "hint: pip install 'lamplighter[server]'",
+            name=_name,
+        )

@@ -56,6 +56,7 @@ class Application(Starlette):
 def application(service: HttpService, table: Table = TABLE) -> Application:
     """Make the application that serves these routes, with the store open while it runs."""
     service.document = openapi.document(table)
+    service.measures.expect(table)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
@@ -133,7 +134,8 @@ class Endpoint:
             reply = await self._server(scope["method"]).serve(scope, receive)
         except LamplighterError as error:
             if isinstance(error, StoreError):
-                log.warning("%s %s: %s", scope["method"], shown(scope["path"]), error.cause)
+                where = f"{scope['method']} {shown(scope['path'])}"
+                log.warning("%s: %s (hint: %s)", where, error.cause, error.hint)
             return _refused(error)
         except Exception:
             log.exception("%s %s failed", scope["method"], shown(scope["path"]))
@@ -170,7 +172,7 @@ class Server:
             self._body = BodyReader(route.body, Deadlines(service.settings.http_body_timeout))
         self._statuses = route.statuses
         self._name = route.name
-        submits = route.keyed or (route.body is not None and route.body.many)
+        submits = route.body is not None and (route.keyed or route.body.many)
         self._changes = route.changes and not submits
 
     async def serve(self, scope: Scope, receive: Receive) -> Reply:

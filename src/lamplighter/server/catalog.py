@@ -93,21 +93,30 @@ class Catalog:
         self._client = client
         self._known: dict[str, Published] = {}
         self._rows: list[TypeRow] = []
+        self._queues: frozenset[str] = frozenset()
         self._read_at = float("-inf")
         self._reading = asyncio.Lock()
 
     async def get(self, name: str) -> Published | None:
         """Give a type, or None if no worker has published it."""
-        if self._is_stale(name):
-            # Whoever comes while one reads waits for that, and does not read again.
-            async with self._reading:
-                if self._is_stale(name):
-                    await self._read()
+        await self._refresh(FRESH if name in self._known else FRESH_UNKNOWN)
         return self._known.get(name)
 
-    def _is_stale(self, name: str) -> bool:
-        fresh = FRESH if name in self._known else FRESH_UNKNOWN
-        return runtime.monotonic() - self._read_at > fresh
+    async def queues(self) -> frozenset[str]:
+        """Give the queues that workers have named for their types."""
+        await self._refresh(FRESH)
+        return self._queues
+
+    async def _refresh(self, fresh: float) -> None:
+        if self._age > fresh:
+            # Whoever comes while one reads waits for that, and does not read again.
+            async with self._reading:
+                if self._age > fresh:
+                    await self._read()
+
+    @property
+    def _age(self) -> float:
+        return runtime.monotonic() - self._read_at
 
     async def _read(self) -> None:
         engine = await self._client.engine()
@@ -120,6 +129,7 @@ class Catalog:
             versions.setdefault(row.name, []).append(row)
         self._known = {name: Published(found) for name, found in versions.items()}
         self._rows = rows
+        self._queues = frozenset(row.queue for row in rows)
 
 
 def _secrets(row: TypeRow) -> list[str]:

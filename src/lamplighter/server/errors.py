@@ -143,6 +143,20 @@ class InvalidBody(HttpError):
     status = 422
 
 
+class TooFrequent(HttpError):
+    """The schedule would fire more often than those of a tenant may."""
+
+    code = "too-frequent"
+    status = 422
+
+
+class TooManyQueues(HttpError):
+    """The store has as many queues as callers may make, and this is none of them."""
+
+    code = "too-many-queues"
+    status = 422
+
+
 class HeadersTooLarge(HttpError):
     """The headers are larger than is taken."""
 
@@ -154,6 +168,13 @@ class RateLimited(HttpError):
     """Whoever asks has sent more requests than they may."""
 
     code = "rate-limited"
+    status = 429
+
+
+class TenantFull(HttpError):
+    """The tenant has as many waiting jobs, or schedules, as it may have."""
+
+    code = "tenant-full"
     status = 429
 
 

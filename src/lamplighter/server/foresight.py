@@ -73,5 +73,7 @@ async def _spec(service: HttpService, principal: Principal, body: PreviewBody) -
     if body.type is not None:
         options = job_options(given)
         job = await checked_job(service, principal, body.type, body.arguments, options)
+        await service.queues.check((job.queue,))
     new = made(_NAMELESS if body.id is None else body.id, calendar, job, given)
+    service.quotas.check_interval(principal, new)
     return specs.from_text(new.spec, new.id)

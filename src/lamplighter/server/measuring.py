@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lamplighter.config import Settings
 from lamplighter.observability import calls, metrics
 from lamplighter.observability.exposition import text_of
 from lamplighter.observability.meter import Classes, Meter, tell_build
+from lamplighter.port.instrumented import VERBS
 from lamplighter.port.store import Engine
 from lamplighter.port.values import QueueInfo, WorkerInfo
 from lamplighter.server import overview
 from lamplighter.server.overview import Seen
+from lamplighter.server.route import Route
 
 NO_ROUTE = "none"
 _STORE = (
@@ -19,6 +23,7 @@ _STORE = (
     metrics.QUEUE_OLDEST_SECONDS,
 )
 _STATES = ("alive", "suspect", "dead")
+_TROUBLE = frozenset({500, 503})
 
 
 class Measures:
@@ -30,6 +35,20 @@ class Measures:
         self._counts = bool(settings.metrics)
         self._calls = calls.watch() if self._counts else calls.Calls()
         self._routes: dict[tuple[str, str], Classes] = {}
+        if self._counts:
+            for verb in VERBS:
+                self.meter.begin(metrics.STORE_ERRORS, verb)
+
+    def expect(self, routes: Iterable[Route]) -> None:
+        """Begin the counts of routes: of their good answers, and of those for which one is woken.
+
+        All that could be answered would be many series, of which most stay at 0.
+        """
+        if self._counts:
+            self.meter.begin(metrics.HTTP_REQUESTS, "other", NO_ROUTE, "404")
+            for route in routes:
+                for status in sorted({*route.statuses, *_TROUBLE}):
+                    self.meter.begin(metrics.HTTP_REQUESTS, route.method, route.path, str(status))
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer; whatever a caller invents leads to no series of its own."""

@@ -14,6 +14,7 @@ MEDIA_TYPE = "application/problem+json"
 _LONGEST_VALUE = 200
 _PAUSE = 1.0
 """Seconds after which to ask a store again that could not answer."""
+_encoder = msgspec.json.Encoder()
 
 
 class Problem(msgspec.Struct, kw_only=True, frozen=True):
@@ -62,8 +63,16 @@ def headers_of(error: LamplighterError) -> dict[str, str]:
     return {}
 
 
+def _written(value: object) -> str:
+    """Write a value as JSON, as it came; what JSON cannot write, as Python does."""
+    try:
+        return _encoder.encode(value).decode().strip('"')
+    except (TypeError, ValueError):
+        return repr(value)
+
+
 def _short(value: object) -> str:
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) else _written(value)
     # Half of a surrogate pair cannot be written; a control character may mislead a terminal.
     clean = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[:_LONGEST_VALUE])
     return f"{clean}…" if len(text) > _LONGEST_VALUE else clean

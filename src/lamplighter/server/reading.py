@@ -16,7 +16,8 @@ from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import shown
 from lamplighter.server import gate
 from lamplighter.server.deadlines import Deadlines
-from lamplighter.server.errors import InvalidBody, InvalidQuery, MalformedBody, WrongMediaType
+from lamplighter.server.errors import InvalidQuery, MalformedBody, WrongMediaType
+from lamplighter.server.misfits import misfit
 from lamplighter.server.route import JSON, NDJSON, Body
 
 MOST_PARAMETERS = 100
@@ -124,12 +125,7 @@ class BodyReader:
         try:
             return _made(self._lines.decode_lines if media == NDJSON else self._one.decode, body)
         except msgspec.ValidationError as error:
-            cause, _, place = str(error).partition(" - at ")
-            raise InvalidBody(
-                f"the body does not fit: {cause}" + (f", at {place}" if place else ""),
-                hint="GET /v1/openapi.json says what this route takes",
-                value=place.strip("`") or None,
-            ) from None
+            raise misfit(error, body, lines=media == NDJSON) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedBody(
                 f"the body is not JSON: {error}", hint="send JSON in UTF-8"
@@ -204,6 +200,6 @@ def refuse_key(headers: Headers, *, many: bool) -> None:
             "this route does not take the header Idempotency-Key",
             hint="give `idempotency_key` in each job of the batch instead"
             if many
-            else "leave it out; only POST /v1/jobs takes it",
+            else "leave it out; only POST /v1/jobs and POST /v1/schedules/{id}/trigger take it",
             value=given.decode("latin-1"),
         )

@@ -16,6 +16,7 @@ from lamplighter.model.names import shown
 from lamplighter.model.recurring import Policy, Template
 from lamplighter.model.schedule import Calendar
 from lamplighter.model.timetable import moment
+from lamplighter.port import specs
 from lamplighter.port.schedules import NewSchedule, PutAnswer
 from lamplighter.schedules import Schedule, ScheduleOptions, new_schedule
 from lamplighter.secrecy import HIDDEN
@@ -117,21 +118,27 @@ class Stored:
 
 async def put(service: HttpService, principal: Principal, new: NewSchedule) -> Stored:
     """Store a schedule in the name of whoever asks, unless its id belongs to somebody else."""
+    queue = _queue(new)
+    await service.queues.admit((queue,))
+    await service.quotas.admit_schedule(principal, new)
     own = replace(new, expect_tenant=principal.tenant)
     (answer,) = await service.schedules.put_many([own], by=principal.name)
     match answer.answer:
         case PutAnswer.CREATED:
-            return Stored("created", answer.version)
+            stored = Stored("created", answer.version)
         case PutAnswer.CHANGED:
-            return Stored("changed", answer.version)
+            stored = Stored("changed", answer.version)
         case PutAnswer.ALREADY:
-            return Stored("already", answer.version)
+            stored = Stored("already", answer.version)
         case _:
             raise Forbidden(
                 f"{shown(principal.name)} may not use the id {shown(new.id)} for a schedule",
                 hint="take another, such as one that begins with the name of your tenant",
                 value=new.id,
             )
+    # Its first job may be far off: until then nobody else would count its queue.
+    await service.queues.enter(queue, by=principal.name)
+    return stored
 
 
 async def change(
@@ -151,15 +158,26 @@ async def change(
         if version is not None and version != found.record.version:
             raise _moved(found.id, found.record.version, version)
         new = await changed_of(service, principal, found, given)
+        queue = _queue(new)
+        moves = queue != found.spec.template.queue
+        if moves:
+            await service.queues.admit((queue,))
+        await service.quotas.admit_schedule(principal, new)
         sure = replace(new, expect_tenant=principal.tenant, expect_version=found.record.version)
         (answer,) = await service.schedules.put_many([sure], by=principal.name)
         if answer.answer is PutAnswer.UNKNOWN:
             raise unknown_schedule(schedule_id)
         if answer.answer is not PutAnswer.CONFLICT:
+            if moves:
+                await service.queues.enter(queue, by=principal.name)
             return found
         tries += 1
         if tries == _TRIES:
             raise _moved(schedule_id, answer.version, found.record.version)
+
+
+def _queue(new: NewSchedule) -> str:
+    return specs.from_text(new.spec, new.id).template.queue
 
 
 def _moved(schedule_id: str, now: int, before: int) -> WrongState:

@@ -26,6 +26,8 @@ from lamplighter.server.events import Hub
 from lamplighter.server.group_commit import GroupCommit
 from lamplighter.server.jwts import Jwts
 from lamplighter.server.measuring import Measures
+from lamplighter.server.queue_names import QueueNames
+from lamplighter.server.quotas import Quotas
 from lamplighter.server.rate import Rates
 from lamplighter.server.tokens import Tokens
 
@@ -50,11 +52,13 @@ class HttpService:
         self.group_commit = GroupCommit(self.client)
         self.schedules = Schedules(self.client)
         self.catalog = Catalog(self.client)
+        self.queues = QueueNames(self.client, self.catalog)
         self.cursors = Cursors(app.settings.http_secret)
         # As soon as anything is asked for, the tokens in the store are good too.
         asks = bool(keys) or tokens or jwts is not None
         self.door = Door(keys, tokens=Tokens(self.client) if asks else None, jwts=jwts)
         self.rates = Rates(app.settings.http_rate, app.settings.http_burst)
+        self.quotas = Quotas(self.client, app.settings)
         self.events = Hub(app.settings)
         self.measures = Measures(app.settings)
         self._endpoint: Endpoint | None = None

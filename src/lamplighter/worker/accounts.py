@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol, runtime_checkable
 
 from lamplighter import runtime
@@ -16,6 +16,7 @@ from lamplighter.observability import metrics
 from lamplighter.observability.calls import Calls
 from lamplighter.observability.health import Health
 from lamplighter.observability.meter import MOST, Meter, tell_build
+from lamplighter.port.instrumented import VERBS
 from lamplighter.port.store import Engine
 from lamplighter.port.values import Settled
 from lamplighter.service import Service
@@ -46,6 +47,24 @@ class Accounts:
         self._lags = list(no_lags())
         self._stale = 0
         self._rescued = 0
+
+    def expect(self, queues: Collection[str], types: Collection[str]) -> None:
+        """Begin the counts of what this worker serves and runs.
+
+        Where there are more names than are told apart, those have series that are used first.
+        """
+        meter = self.meter
+        for verb in VERBS:
+            meter.begin(metrics.STORE_ERRORS, verb)
+        if meter.has_room("queue", queues):
+            for queue in queues:
+                meter.begin(metrics.START_LAG_SECONDS, queue)
+        if meter.has_room("type", types):
+            for name in types:
+                for metric in (metrics.RUN_SECONDS, metrics.RETRIES, metrics.DEAD):
+                    meter.begin(metric, name)
+                for outcome in metrics.OUTCOMES:
+                    meter.begin(metrics.JOBS_ENDED, name, outcome)
 
     def hear(self, counted: Counted) -> None:
         """Take in what a child has counted."""
@@ -110,8 +129,8 @@ class Accounts:
         if health.fire is not None:
             meter.set(metrics.FIRE_LAG_SECONDS, health.fire.lag_ms / 1000)
             meter.set(metrics.FIRED, health.fire.fired)
-            for reason, count in health.fire.skipped.items():
-                meter.set(metrics.SKIPPED, count, reason)
+            for reason in {*metrics.SKIP_REASONS, *health.fire.skipped}:
+                meter.set(metrics.SKIPPED, health.fire.skipped.get(reason, 0), reason)
         return meter
 
     def _end(self, name: str, outcome: str, count: int) -> None:

@@ -326,6 +326,8 @@ class Supervisor:
             # The other one opens nothing that handlers need, so it says nothing about them.
             self._was_ready = True
             self._hello = hello
+            if self._settings.metrics:
+                self._accounts.expect(hello.queues, [info["name"] for info in hello.types])
         if left := self._sentences():
             child.say(Isolate(left))
         # Only now it claims: a first claim must not take what has to run alone.

@@ -71,6 +71,12 @@ def test_secrets_are_hidden_in_message_and_exception(formatter):
     assert line.count("***") == 2
 
 
+def test_secrets_are_hidden_in_events_of_structlog():
+    line = JsonFormatter(hiding).format(record({"event": "it is hunter2"}))
+    assert "hunter2" not in line
+    assert json.loads(line)["event"] == "it is ***"
+
+
 def test_an_event_of_structlog_is_named():
     found = json.loads(JsonFormatter().format(record({"event": "paid", "card": "4711"})))
     assert (found["event"], found["message"]) == ("paid", "paid")

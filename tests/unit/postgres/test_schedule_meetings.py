@@ -37,9 +37,9 @@ BY = {"by": "ada", "reason": "test"}
 NIGHTLY = "nightly"
 WAITS = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
 TRIGGER = """
-SELECT {s}.trigger(%s, 'queue_all', '{{default}}', '{{2}}', '{{work}}', '{{""}}', ARRAY[%s::uuid],
-                   NULL, '{{default}}', '{{1}}', '{{2}}', '{{}}', NULL, NULL, NULL, NULL, NULL,
-                   NULL, %s, %s, 'test')
+SELECT {s}.trigger(%s, NULL, 'queue_all', '{{default}}', '{{2}}', '{{work}}', '{{""}}',
+                   ARRAY[%s::uuid], NULL, '{{default}}', '{{1}}', '{{2}}', '{{}}', NULL, NULL, NULL,
+                   NULL, NULL, NULL, %s, %s, 'test')
 """
 # Whatever is said of runs twice, once as a number and once as rows.
 MISCOUNTED = """

@@ -194,11 +194,11 @@ async def test_other_verbs_of_schedules_touch_only_what_they_are_about(call: Cal
 
     for act, most in (
         (lambda: put_schedules(call, [_new(name) for name in names]), 4 * MANY),
-        (lambda: trigger(call, names[0], wish, "ada", "now"), 60),
+        (lambda: trigger(call, names[0], wish, "ada", "now", tenant=None), 60),
         (lambda: inspect_schedules.schedule(call, names[0]), 1),
         (lambda: inspect_schedules.schedules(call, ScheduleFilter(prefix="rest 7"), 10, None), 20),
         (lambda: inspect_schedules.runs(call, names[0], 10, None), 20),
-        (lambda: delete_schedules(call, names, "ada", "no more"), 12 * MANY),
+        (lambda: delete_schedules(call, names, "ada", "no more", None), 12 * MANY),
     ):
         _, plans = await call.watch(act)
         _check(plans, most)

@@ -2,7 +2,8 @@
 
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -14,6 +15,7 @@ from lamplighter.model.journal import Journal, Line, Piece, pack
 from lamplighter.model.lifecycle import settle
 from lamplighter.model.outcome import Failed, Succeeded
 from lamplighter.model.retry import Retry
+from lamplighter.observability import events
 from lamplighter.port.store import Engine
 from lamplighter.port.values import ClaimRequest, NewWorker, Recording, TypeInfo
 from lamplighter.server.application import application
@@ -195,7 +197,13 @@ class Scene:
 
 
 @pytest.fixture
-async def make(tmp_path) -> AsyncIterator[Callable[..., Scene]]:
+def url(tmp_path) -> str:
+    """The address of a store that does not exist yet."""
+    return f"sqlite:///{tmp_path}/jobs.db"
+
+
+@pytest.fixture
+async def make(url) -> AsyncIterator[Callable[..., Scene]]:
     """Make services on one store, with settings and keys of their own."""
     made: list[Scene] = []
 
@@ -207,7 +215,7 @@ async def make(tmp_path) -> AsyncIterator[Callable[..., Scene]]:
         app: App | None = None,
         **settings: Any,
     ) -> Scene:
-        app = app or App(f"sqlite:///{tmp_path}/jobs.db")
+        app = app or App(url)
         app.configure(dataclasses.replace(app.settings, **settings))
         made.append(Scene(app, keys or [], tokens=tokens, jwts=jwts))
         return made[-1]
@@ -228,3 +236,17 @@ async def scene(make) -> Scene:
 @pytest.fixture
 def call(scene):
     return scene.call
+
+
+@pytest.fixture
+def calls() -> Iterator[Counter[str]]:
+    """How often each verb of the store was called since the test began."""
+    counted: Counter[str] = Counter()
+
+    def count(event: str, fields: Mapping[str, Any]) -> None:
+        if event == events.STORE_CALL:
+            counted[fields["verb"]] += 1
+
+    stop = events.listen(count)
+    yield counted
+    stop()

@@ -2,18 +2,11 @@
 
 import asyncio
 
-import pytest
-
 from lamplighter import App
 from lamplighter.client import Client
 from lamplighter.model.errors import StoreError
 from lamplighter.server.group_commit import GroupCommit
 from tests.unit.server.group_commits import *  # noqa: F403
-
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/jobs.db"
 
 
 async def test_a_store_that_cannot_be_opened_is_told_to_all(tmp_path):

@@ -1,6 +1,8 @@
 """The service inside another application: below its path, and by its word of who is asking."""
 
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 from starlette.applications import Starlette
@@ -180,3 +182,41 @@ async def test_the_store_is_open_for_the_life_of_the_application(tmp_path):
         assert (tmp_path / "jobs.db").exists()
         assert service.service.client.connections.used
     assert not service.service.client.connections.used
+
+
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {missing!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from lamplighter.server.{module} import {name}
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "module", "name"),
+    [
+        ("starlette", "mounting", "mountable"),
+        ("starlette", "auth", "Principal"),
+        ("jsonschema_rs", "mounting", "mountable"),
+        ("jwt", "mounting", "mountable"),
+        ("cryptography", "mounting", "mountable"),
+    ],
+)
+def test_without_the_extra_an_import_says_what_to_install(missing, module, name):
+    program = WITHOUT.format(missing=missing, module=module, name=name)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert f"ModuleNotFoundError: the HTTP service needs `{missing}`" in ended.stderr
+    assert ended.stderr.endswith("hint: pip install 'lamplighter[server]'\n")
+
+
+def test_a_mounted_service_needs_no_server_of_ours():
+    program = WITHOUT.format(missing="uvicorn", module="mounting", name="mountable")
+    subprocess.run([sys.executable, "-c", program], check=True)

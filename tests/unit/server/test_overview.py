@@ -5,8 +5,10 @@ import re
 import pytest
 
 from lamplighter.model.activity import Tally
+from lamplighter.observability import calls
 from lamplighter.server.auth import Principal
 from lamplighter.server.overview import counted
+from lamplighter.server.routes import TABLE
 
 LAGS = (90, 9, 0, 1, *([0] * 10))
 
@@ -144,6 +146,33 @@ async def test_metrics_tell_how_the_store_answers(scene):
     await scene.submit()
     text = await metrics(scene)
     assert value(text, 'lamplighter_store_call_seconds_count{verb="submit"}') >= 1
+
+
+async def test_counters_begin_at_zero(scene):
+    calls.watch().take()  # what other tests have left: there is one count for a process
+    text = await metrics(scene)
+    requests = "lamplighter_http_requests_total"
+    for route in TABLE:
+        here = f'method="{route.method}",route="{route.path}"'
+        for status in (*route.statuses, 500, 503):
+            assert value(text, f'{requests}{{{here},status="{status}"}}') == 0
+    assert value(text, f'{requests}{{method="other",route="none",status="404"}}') == 0
+    engine = await scene.service.client.engine()
+    parts = [engine.jobs, engine.schedules, engine.membership, engine.settings]
+    parts += [engine.activity, engine.access, engine.inspector]
+    for verb in {verb for part in parts for verb in vars(part)}:
+        assert value(text, f'lamplighter_store_errors_total{{verb="{verb}"}}') == 0
+    await scene.submit()
+    text = await metrics(scene)
+    assert value(text, f'{requests}{{method="POST",route="/v1/jobs",status="201"}}') == 1
+
+
+async def test_where_nothing_is_counted_no_counter_begins(make):
+    scene = make(metrics=0)
+    await scene.publish("charge")
+    text = await metrics(scene)
+    assert "lamplighter_http_requests_total" not in text
+    assert "lamplighter_store_errors_total" not in text
 
 
 async def test_a_queue_that_is_gone_from_the_store_is_gone_from_metrics(make):

@@ -267,6 +267,77 @@ async def test_a_triggered_schedule_runs_now(nightly):
     assert run["finished_at"] >= run["started_at"]
 
 
+async def test_a_trigger_repeated_under_its_key_runs_once(nightly):
+    await change(nightly, overlap="allow")
+    headers = {"Idempotency-Key": "k-1"}
+    first, again = [await nightly.call("POST", f"{HERE}/trigger", headers=headers) for _ in "ab"]
+    assert (first.status, again.json) == (200, first.json)
+    await nightly.succeed(await nightly.claim())
+    assert (await nightly.call("POST", f"{HERE}/trigger", headers=headers)).json == first.json
+    assert len((await nightly.call("GET", f"{HERE}/runs")).json["runs"]) == 1
+    others = [{"Idempotency-Key": "k-2"}, {}]
+    found = {(await nightly.call("POST", f"{HERE}/trigger", headers=h)).json["job"] for h in others}
+    assert len(found | {first.json["job"]}) == 3
+    nightly.become(Principal(name="somebody else"))
+    theirs = (await nightly.call("POST", f"{HERE}/trigger", headers=headers)).json["job"]
+    assert theirs not in found | {first.json["job"]}
+
+
+async def test_a_schedule_that_was_made_anew_does_not_know_the_keys_of_the_old_one(nightly):
+    headers = {"Idempotency-Key": "k-1"}
+    first = (await nightly.call("POST", f"{HERE}/trigger", headers=headers)).json["job"]
+    await nightly.call("DELETE", HERE)
+    await nightly.put("nightly")
+    answer = await nightly.call("POST", f"{HERE}/trigger", headers=headers)
+    assert (answer.status, answer.json["state"]) == (200, "started")
+    assert answer.json["job"] != first
+
+
+async def test_a_key_that_cannot_be_one_is_refused_with_a_trigger(nightly):
+    headers = {"Idempotency-Key": "k" * 300}
+    response = await nightly.call("POST", f"{HERE}/trigger", headers=headers)
+    assert (response.status, response.code) == (422, "invalid-name")
+    assert (await nightly.call("GET", f"{HERE}/runs")).json["runs"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "action", "verb"),
+    [
+        ("DELETE", "", "delete_schedules"),
+        ("POST", "/hold", "hold_schedules"),
+        ("POST", "/unhold", "unhold_schedules"),
+        ("POST", "/trigger", "trigger"),
+        ("POST", "/backfill", "backfill"),
+    ],
+)
+async def test_what_becomes_anothers_while_it_is_looked_at_is_left_alone(
+    scene, method, action, verb
+):
+    await scene.put("nightly", tenant="acme")
+    engine = await scene.service.client.engine()
+    record, act = await engine.schedules.schedule("nightly"), getattr(engine.schedules, verb)
+
+    async def late(*args, **named):
+        note = {"by": "x", "reason": ""}
+        await delete(["nightly"], **note)
+        new = NewSchedule(
+            id="nightly", spec=record.spec, tenant="other", type=record.type, due_ms=record.due_ms
+        )
+        await engine.schedules.put_schedules([new], by="x")
+        if verb == "unhold_schedules":
+            await engine.schedules.hold_schedules(["nightly"], **note)
+        theirs.append(await engine.schedules.schedule("nightly"))
+        return await act(*args, **named)
+
+    theirs, delete = [], engine.schedules.delete_schedules
+    setattr(engine.schedules, verb, late)
+    scene.become(Principal(name="a", tenant="acme"))
+    response = await scene.call(method, HERE + action, send=BODIES.get(action))
+    assert (response.status, response.code) == (404, "unknown-schedule")
+    assert await engine.schedules.schedule("nightly") == theirs[-1]
+    assert (await engine.schedules.runs("nightly", limit=10)).runs == []
+
+
 async def test_a_trigger_that_the_overlap_policy_forbids_is_refused(nightly):
     await nightly.call("POST", f"{HERE}/trigger")
     response = await nightly.call("POST", f"{HERE}/trigger")

@@ -122,6 +122,16 @@ async def test_the_job_of_a_schedule_has_the_queue_of_its_type(scene):
         ({"max_runs": 0}, "invalid-option"),
         ({"window": -1}, "invalid-time"),
         ({"start": "2030-02-01T00:00:00Z", "end": "2030-01-01T00:00:00Z"}, "invalid-option"),
+        # Nothing of it lies between start and end: it would never fire.
+        ({"cron": "0 0 31 2 *"}, "invalid-option"),
+        (
+            {
+                "cron": "0 0 29 2 *",
+                "start": "2030-01-01T00:00:00Z",
+                "end": "2031-01-01T00:00:00Z",
+            },
+            "invalid-option",
+        ),
         ({"id": ""}, "invalid-name"),
         ({"id": "a\nb"}, "invalid-name"),
         ({"id": "x" * 257}, "invalid-name"),

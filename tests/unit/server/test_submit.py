@@ -171,6 +171,48 @@ async def test_what_cannot_be_a_job_is_refused_with_its_place(scene, body, code,
     assert named in response.json["detail"]
 
 
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        ({**GOOD, "delay": "soon"}, "soon"),
+        ({**GOOD, "delay": True}, "true"),
+        ({**GOOD, "retry": {"delays": [1, "é"]}}, "é"),
+        ({**GOOD, "urgency": "high"}, "urgency"),
+        ({"arguments": {}}, "type"),
+        ({**GOOD, "tags": {"a": 1}}, "$.tags"),
+        ({**GOOD, "arguments": "4111"}, "$.arguments"),
+        (5, "5"),
+        ([{"type": "charge", "arguments": {"card": "4111"}}], None),
+    ],
+)
+async def test_what_does_not_fit_is_named_but_for_what_may_be_secret(scene, body, value):
+    response = await post(scene, body)
+    assert (response.status, response.code) == (422, "invalid-body")
+    assert response.json["value"] == value
+    assert value is None or value in response.json["detail"]
+    assert b"4111" not in response.body
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/x-ndjson"])
+async def test_what_does_not_fit_in_a_batch_is_named(scene, media):
+    batch = [GOOD, {**GOOD, "delay": "soon"}]
+    text = json.dumps(batch) if media.endswith("/json") else "\n\n".join(map(json.dumps, batch))
+    response = await scene.call(
+        "POST", "/v1/jobs:batch", raw=text.encode(), headers={"content-type": media}
+    )
+    assert (response.code, response.json["value"]) == ("invalid-body", "soon")
+    assert "`$[1].delay`: `soon`" in response.json["detail"]
+
+
+async def test_a_delay_beside_an_instant_is_refused_in_the_words_of_the_caller(scene):
+    response = await post(scene, {**GOOD, "run_at": "2030-01-31T12:00:00Z", "delay": 1})
+    assert (response.status, response.code) == (422, "invalid-option")
+    problem = response.json
+    assert problem["value"] == "2030-01-31T12:00:00Z"
+    assert "run_at `2030-01-31T12:00:00+00:00`" in problem["detail"]
+    assert "datetime" not in response.body.decode()
+
+
 async def test_arguments_that_are_too_large_are_refused(scene):
     response = await post(scene, {**GOOD, "arguments": {"order_id": "x" * 65_536}})
     assert response.status == 413

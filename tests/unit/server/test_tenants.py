@@ -2,6 +2,7 @@
 
 import pytest
 
+from lamplighter.port.store import queue_topic
 from lamplighter.port.values import TenantSettings
 from lamplighter.server.auth import Principal
 
@@ -35,6 +36,20 @@ async def test_a_tenant_is_given_a_weight_and_held(scene):
     free = (await scene.call("PUT", HERE, send={"held": False})).json
     assert (free["weight"], free["held"]) == (3, False)
     assert (await scene.claim()).job.id == job_id
+
+
+async def test_a_tenant_that_may_go_on_wakes_workers_without_a_look_at_all_queues(scene, calls):
+    await scene.submit(tenant="acme", queue="elsewhere")
+    await scene.call("PUT", HERE, send={"held": True})
+    wakeup = (await scene.service.client.engine()).wakeup
+    served, other = [queue_topic("payments")], [queue_topic("elsewhere")]
+    for topics in (served, other):
+        while await wakeup.wait(topics, 0.0):
+            pass
+    assert (await scene.call("PUT", HERE, send={"held": False})).status == 200
+    assert await wakeup.wait(served, 10.0)
+    assert not await wakeup.wait(other, 0.0)
+    assert calls["queues"] <= 1  # the one for the first job in a new queue
 
 
 async def test_a_tenant_beyond_those_that_are_listed_is_seen_and_set(scene):

@@ -16,7 +16,7 @@ from lamplighter.model.outcome import Cancelled, Failed, Rejected, Released, Sno
 from lamplighter.observability import metrics
 from lamplighter.observability.calls import Calls
 from lamplighter.observability.exposition import text_of
-from lamplighter.observability.health import Health, LoopHealth
+from lamplighter.observability.health import FireHealth, Health, LoopHealth
 from lamplighter.port.values import SettleAnswer, Settled
 from lamplighter.service import Service
 from lamplighter.worker import counting
@@ -182,6 +182,54 @@ async def test_metrics_keep_all_that_was_ever_counted():
     ):
         assert f"{line}\n" in text
     assert meter.numbers(metrics.BUILD_INFO)
+
+
+def look(accounts: Accounts, fire: FireHealth | None = None) -> str:
+    return text_of(accounts.look(Health(loops=(), fire=fire), slots=4, busy=0, children=1))
+
+
+async def test_what_a_worker_can_run_is_counted_from_zero_on():
+    accounts = Accounts()
+    accounts.expect(("default", "slow"), ["work", "mail"])
+    fire = FireHealth(
+        lag_ms=0,
+        fired=0,
+        queued=0,
+        stale=0,
+        skipped={"late": 2},
+        unreadable=0,
+        behind=False,
+        newest_first=False,
+        resting=False,
+    )
+    text = look(accounts, fire)
+    for line in (
+        *(
+            f'lamplighter_jobs_ended_total{{type="mail",outcome="{outcome}"}} 0'
+            for outcome in ("succeeded", "failed", "retried", "snoozed", "cancelled")
+        ),
+        'lamplighter_retries_total{type="work"} 0',
+        'lamplighter_jobs_dead_total{type="work"} 0',
+        'lamplighter_run_seconds_count{type="mail"} 0',
+        'lamplighter_start_lag_seconds_count{queue="slow"} 0',
+        'lamplighter_store_errors_total{verb="claim"} 0',
+        "lamplighter_leases_expired_total 0",
+        "lamplighter_stale_settles_total 0",
+        'lamplighter_schedules_skipped_total{reason="late"} 2',
+        'lamplighter_schedules_skipped_total{reason="missed"} 0',
+        'lamplighter_schedules_skipped_total{reason="overlap"} 0',
+    ):
+        assert f"{line}\n" in text
+
+
+async def test_of_more_types_than_are_told_apart_those_have_series_that_run():
+    accounts = Accounts(2)
+    accounts.expect(["default"], ["a", "b", "c"])
+    run, settlement, answer = settled(Succeeded())
+    accounts.buried(run.claim, settlement, answer)
+    text = look(accounts)
+    assert 'lamplighter_jobs_ended_total{type="work",outcome="succeeded"} 1\n' in text
+    assert 'type="a"' not in text
 
 
 # ── the store ────────────────────────────────────────────────────────────────────────────────

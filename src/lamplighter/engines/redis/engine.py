@@ -270,40 +270,51 @@ class RedisSchedules:
     async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
         return await fire(self._call, _bounded(firings)) if firings else []
 
-    async def trigger(self, schedule_id: str, run: Run, *, by: str, reason: str) -> Triggered:
+    async def trigger(
+        self, schedule_id: str, run: Run, *, by: str, reason: str, tenant: str | None = None
+    ) -> Triggered:
         check_note(by, reason)
-        return await trigger(self._call, schedule_id, run)
+        return await trigger(self._call, schedule_id, run, tenant)
 
     async def backfill(
-        self, schedule_id: str, backfill: Backfill, *, by: str, reason: str
+        self,
+        schedule_id: str,
+        backfill: Backfill,
+        *,
+        by: str,
+        reason: str,
+        tenant: str | None = None,
     ) -> ScheduleChanged:
         check_note(by, reason)
-        return await begin_backfill(self._call, schedule_id, backfill)
+        return await begin_backfill(self._call, schedule_id, backfill, tenant)
 
     async def hold_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
     ) -> list[ScheduleChanged]:
-        return await self._operate(hold_schedules, ids, by, reason)
+        return await self._operate(hold_schedules, ids, by, reason, tenant)
 
     async def unhold_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
     ) -> list[ScheduleChanged]:
-        return await self._operate(unhold_schedules, ids, by, reason)
+        return await self._operate(unhold_schedules, ids, by, reason, tenant)
 
     async def delete_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
     ) -> list[ScheduleChanged]:
-        return await self._operate(delete_schedules, ids, by, reason)
+        return await self._operate(delete_schedules, ids, by, reason, tenant)
 
     async def _operate(
         self,
-        verb: Callable[[Call, Sequence[str], str, str], Awaitable[list[ScheduleChanged]]],
+        verb: Callable[
+            [Call, Sequence[str], str, str, str | None], Awaitable[list[ScheduleChanged]]
+        ],
         ids: Sequence[str],
         by: str,
         reason: str,
+        tenant: str | None,
     ) -> list[ScheduleChanged]:
         check_note(by, reason)
-        return await verb(self._call, _bounded(ids), by, reason) if ids else []
+        return await verb(self._call, _bounded(ids), by, reason, tenant) if ids else []
 
     async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
         return await inspect_schedules.schedule(self._call, schedule_id)

@@ -285,37 +285,52 @@ class SqliteSchedules:
             bounded(firing.runs, RUN_LIMIT)
         return await self._writer.run(partial(fire, firings=firings))
 
-    async def trigger(self, schedule_id: str, run: Run, *, by: str, reason: str) -> Triggered:
+    async def trigger(
+        self, schedule_id: str, run: Run, *, by: str, reason: str, tenant: str | None = None
+    ) -> Triggered:
         check_note(by, reason)
-        return await self._writer.run(partial(trigger, schedule_id=schedule_id, run=run))
+        work = partial(trigger, schedule_id=schedule_id, run=run, tenant=tenant)
+        return await self._writer.run(work)
 
     async def backfill(
-        self, schedule_id: str, backfill: Backfill, *, by: str, reason: str
+        self,
+        schedule_id: str,
+        backfill: Backfill,
+        *,
+        by: str,
+        reason: str,
+        tenant: str | None = None,
     ) -> ScheduleChanged:
         check_note(by, reason)
-        work = partial(begin_backfill, schedule_id=schedule_id, backfill=backfill)
+        work = partial(begin_backfill, schedule_id=schedule_id, backfill=backfill, tenant=tenant)
         return await self._writer.run(work)
 
     async def hold_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
     ) -> list[ScheduleChanged]:
-        return await self._operate(hold_schedules, ids, by, reason)
+        return await self._operate(hold_schedules, ids, by, reason, tenant)
 
     async def unhold_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
     ) -> list[ScheduleChanged]:
-        return await self._operate(unhold_schedules, ids, by, reason)
+        return await self._operate(unhold_schedules, ids, by, reason, tenant)
 
     async def delete_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
     ) -> list[ScheduleChanged]:
-        return await self._operate(delete_schedules, ids, by, reason)
+        return await self._operate(delete_schedules, ids, by, reason, tenant)
 
     async def _operate(
-        self, verb: Callable[..., list[ScheduleChanged]], ids: Sequence[str], by: str, reason: str
+        self,
+        verb: Callable[..., list[ScheduleChanged]],
+        ids: Sequence[str],
+        by: str,
+        reason: str,
+        tenant: str | None,
     ) -> list[ScheduleChanged]:
         check_note(by, reason)
-        return await self._writer.run(partial(verb, ids=_bounded(ids), by=by, reason=reason))
+        work = partial(verb, ids=_bounded(ids), by=by, reason=reason, tenant=tenant)
+        return await self._writer.run(work)
 
     async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
         return await self._reader.run(partial(inspect_schedules.schedule, schedule_id=schedule_id))

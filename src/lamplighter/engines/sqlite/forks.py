@@ -16,6 +16,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.database import open_connection
+from lamplighter.engines.sqlite.identity import Identity
 from lamplighter.model.errors import StoreClosed, StoreError
 
 if TYPE_CHECKING:
@@ -32,17 +33,19 @@ class ForkSafeConnection:
         self._writer = writer
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = open_connection(path, clock_ms, writer=writer)
+        self._file = Identity(path)
         _every.add(self)
 
     @contextlib.contextmanager
     def held(self) -> Generator[sqlite3.Connection]:
-        """Give the connection; a fork waits until it is given back."""
+        """Give the connection, if its file is still there; a fork waits until it is given back."""
         with self._lock:
             if self._connection is None:
                 raise StoreClosed(
                     f"the store `{self._path}` was opened before this process was forked",
                     hint="open it again in the child; an App does so by itself",
                 )
+            self._file.check()
             yield self._connection
 
     def close(self) -> None:

@@ -132,6 +132,18 @@ async def test_a_backfill_of_an_unknown_schedule_says_so(engine: Engine) -> None
     assert await engine.schedules.schedule(NIGHTLY) is None
 
 
+async def test_a_tenant_begins_backfills_of_its_own_schedules_alone(engine: Engine) -> None:
+    await put(engine, new_schedule(tenant="acme"))
+    before, wanted = await known(engine), backfill_of(at(1), at(2))
+
+    said = await engine.schedules.backfill(NIGHTLY, wanted, **BY, tenant="other")
+
+    assert said == ScheduleChanged(NIGHTLY, UNKNOWN)
+    assert await known(engine) == before
+    said = await engine.schedules.backfill(NIGHTLY, wanted, **BY, tenant="acme")
+    assert said == ScheduleChanged(NIGHTLY, DONE)
+
+
 async def test_a_held_schedule_keeps_a_backfill_until_it_is_unheld(engine: Engine) -> None:
     await put(engine, new_schedule())
     await engine.schedules.hold_schedules([NIGHTLY], **BY)

@@ -269,6 +269,31 @@ async def test_wishes_for_schedules_are_answered_in_order(engine: Engine, verb: 
     assert said == [ScheduleChanged(*pair) for pair in zip(names, expected, strict=True)]
 
 
+@pytest.mark.parametrize("verb", VERBS)
+async def test_wishes_of_a_tenant_are_about_its_own_schedules(engine: Engine, verb: str) -> None:
+    await put(engine, new_schedule("own", tenant="acme"), new_schedule("other", tenant="acme2"))
+    if verb == "unhold_schedules":
+        await engine.schedules.hold_schedules(["own", "other"], **BY)
+    before = await known(engine, "other")
+
+    said = await _verb(engine, verb)(["other", "own"], **BY, tenant="acme")
+
+    assert wishes(said) == [UNKNOWN, DONE]
+    assert await known(engine, "other") == before
+
+
+async def test_queued_jobs_of_others_schedules_are_not_cancelled(engine: Engine) -> None:
+    await put(engine, new_schedule(tenant="other"))
+    first, second = run_at(at(1), Overlap.QUEUE_ALL), run_at(at(2), Overlap.QUEUE_ALL)
+    await fire(engine, first, second)
+
+    said = await engine.schedules.delete_schedules([NIGHTLY], **BY, tenant="acme")
+
+    assert wishes(said) == [UNKNOWN]
+    assert (await record(engine, second.job.id)).state is JobState.WAITING
+    assert len(await runs_of(engine)) == 2
+
+
 @pytest.mark.parametrize(
     ("verb", "again"), list(zip(VERBS, [ALREADY, ALREADY, UNKNOWN], strict=True))
 )

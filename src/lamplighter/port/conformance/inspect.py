@@ -175,6 +175,16 @@ async def test_waiting_jobs_of_a_queue_are_counted_as_far_as_one_asks(engine: En
     assert (enough.by_level[Level.NORMAL], enough.by_level[Level.LOW]) == (5, 3)
 
 
+async def test_queues_are_listed_by_name_alone_if_nothing_is_to_be_counted(engine: Engine) -> None:
+    await submit(engine, new_job(queue="b"), new_job(queue="c", delay_ms=60_000))
+    await engine.settings.put_queue("a", QueueSettings(), **BY)
+
+    found = await engine.inspector.queues(most=0)
+
+    assert [queue.name for queue in found] == ["a", "b", "c"]
+    assert [queue.ready + queue.scheduled for queue in found] == [0, 0, 0]
+
+
 async def test_queues_are_listed_by_name_with_what_they_hold(
     engine: Engine, clock: VirtualClock
 ) -> None:

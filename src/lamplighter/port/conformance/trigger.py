@@ -248,6 +248,21 @@ async def test_a_trigger_of_an_unknown_schedule_makes_no_job(engine: Engine) -> 
     assert await runs_of(engine, "nobody") == []
 
 
+async def test_a_tenant_triggers_its_own_schedules_alone(engine: Engine) -> None:
+    await put(engine, new_schedule(tenant="acme"))
+    wanted = wanted_run()
+    before = await known(engine)
+
+    said = await engine.schedules.trigger(NIGHTLY, wanted, **BY, tenant="other")
+
+    assert said == Triggered(NIGHTLY, UNKNOWN)
+    assert await engine.inspector.job(wanted.job.id) is None
+    assert await known(engine) == before
+    assert await runs_of(engine) == []
+    said = await engine.schedules.trigger(NIGHTLY, wanted, **BY, tenant="acme")
+    assert said == Triggered(NIGHTLY, DONE, wanted.job.id, RunState.STARTED)
+
+
 @pytest.mark.parametrize("note", ["r" * 1_001, "two\nlines", "a\x00b"])
 async def test_a_trigger_of_a_schedule_with_a_note_that_cannot_be_shown_is_refused(
     engine: Engine, note: str

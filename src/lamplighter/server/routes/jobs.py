@@ -29,12 +29,20 @@ from lamplighter.port.values import JobFilter, SubmitAnswer
 from lamplighter.server import auditing, scheduling, shapes
 from lamplighter.server.auth import Principal, Scope, check_scope
 from lamplighter.server.calendars import calendar_of
-from lamplighter.server.errors import Forbidden, InvalidCursor, InvalidQuery
+from lamplighter.server.errors import (
+    Forbidden,
+    InvalidCursor,
+    InvalidQuery,
+    TenantFull,
+    TooFrequent,
+    TooManyQueues,
+)
 from lamplighter.server.filters import Choice, job_filter
 from lamplighter.server.paths import location
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
 from lamplighter.server.routes.schedules import COLLECTION, next_run
+from lamplighter.server.service import HttpService
 from lamplighter.server.submission import JobSchedule, Submission, new_job
 
 DEFAULT_PAGE = 50
@@ -48,6 +56,8 @@ _REFUSALS = (
     InvalidPayload,
     InvalidTime,
     PayloadTooLarge,
+    TenantFull,
+    TooManyQueues,
 )
 _SCOPE = "POST /v1/jobs"
 """One scope of keys for single jobs and batches: a job repeated in a batch is the same job."""
@@ -83,7 +93,7 @@ _BREATH_BYTES = 16 * 1024
             headers={"Location": "Where the job, or the schedule, is."},
         ),
     ],
-    errors=[*_REFUSALS, KeyConflict],
+    errors=[*_REFUSALS, KeyConflict, TooFrequent],
 )
 async def submit(request: Request[Nothing, Submission]) -> Reply:
     """Store one job."""
@@ -91,6 +101,8 @@ async def submit(request: Request[Nothing, Submission]) -> Reply:
     if request.body.schedule is not None:
         return await _schedule(request, request.body.schedule)
     new = await new_job(service, request.principal, request.body, scope=_SCOPE, key=request.key)
+    await service.queues.admit((new.queue,))
+    await service.quotas.admit_jobs(request.principal, 1)
     answer = await service.group_commit.submit(new)
     raise_conflict(new, answer)
     created = answer.answer is SubmitAnswer.CREATED
@@ -142,6 +154,8 @@ async def submit_batch(request: Request[Nothing, list[Submission]]) -> Reply:
     """Store many jobs, in as few writes as the store's batches allow."""
     service = request.service
     jobs = await _checked(request)
+    await _admit_queues(service, jobs)
+    await service.quotas.admit_jobs(request.principal, len(jobs))
     answers = await service.client.submit(jobs) if jobs else []
     return Reply(
         200,
@@ -176,6 +190,16 @@ async def _checked(request: Request[Nothing, list[Submission]]) -> Sequence[NewJ
         elsewhere = new.key is None and ids.shard_of(new.id) != shard
         jobs.append(replace(new, id=ids.moved(new.id, shard)) if elsewhere else new)
     return jobs
+
+
+async def _admit_queues(service: HttpService, jobs: Sequence[NewJob]) -> None:
+    """Let the queues of a batch in; an error says which job it is about."""
+    try:
+        await service.queues.admit(job.queue for job in jobs)
+    except TooManyQueues as error:
+        number = next(place for place, job in enumerate(jobs) if job.queue == error.value)
+        error.cause = f"jobs[{number}]: {error.cause}"
+        raise
 
 
 class JobQuery(Choice, kw_only=True, forbid_unknown_fields=True):

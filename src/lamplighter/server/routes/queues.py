@@ -91,6 +91,7 @@ async def put(request: Request[ReasonQuery, QueueChange]) -> Reply:
     await service.client.repeatable(
         lambda: engine.settings.put_queue(name, settings, by=by, reason=reason)
     )
+    service.queues.learn(name)
     await auditing.note(request, About(name))
     await engine.wakeup.notify(queue_topic(name))
     return Reply(200, shapes.queue(await _queue(service, name)))
@@ -99,8 +100,10 @@ async def put(request: Request[ReasonQuery, QueueChange]) -> Reply:
 async def wake(service: HttpService) -> None:
     """Wake all workers, because something that kept jobs from running may have changed."""
     engine = await service.client.engine()
-    for queue in await _queues(service):
-        await engine.wakeup.notify(queue_topic(queue.name))
+    # There may be many more queues than those that anybody serves.
+    workers = await service.client.repeatable(engine.inspector.workers)
+    for name in sorted({name for worker in workers for name in worker.queues}):
+        await engine.wakeup.notify(queue_topic(name))
 
 
 def unknown_name(what: str, name: str) -> UnknownName:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -13,10 +14,10 @@ from lamplighter.model.errors import (
     UnknownSchedule,
     WrongState,
 )
-from lamplighter.model.names import shown
+from lamplighter.model.names import check_key, shown
 from lamplighter.model.recurring import BACKFILL_LIMIT
 from lamplighter.port.access import About
-from lamplighter.port.schedules import ScheduleAnswer
+from lamplighter.port.schedules import ScheduleAnswer, ScheduleChanged
 from lamplighter.schedules import Schedule, next_touch
 from lamplighter.server import auditing, scheduling
 from lamplighter.server import schedule_shapes as shapes
@@ -96,13 +97,21 @@ async def change(request: Request[VersionQuery, msgspec.Struct]) -> Reply:
 )
 async def delete(request: Request[ReasonQuery, None]) -> Reply:
     """Remove the schedule."""
-    service, reason = request.service, reason_of(request.query)
-    found = await service.schedule(request.path["id"], request.principal)
-    (answer,) = await service.schedules.delete(found.id, by=request.principal.name, reason=reason)
-    if answer.answer is ScheduleAnswer.UNKNOWN:
-        raise unknown_schedule(found.id)
+    found = await _operate(request, request.service.schedules.delete)
     await auditing.note(request, _about(found))
     return Reply(200, shapes.DeletedSchedule(id=found.id))
+
+
+async def _operate(
+    request: Request[ReasonQuery, None], verb: Callable[..., Awaitable[list[ScheduleChanged]]]
+) -> Schedule:
+    """Do what is asked for to a schedule, if it is still whose it was, and give it as it was."""
+    principal, reason = request.principal, reason_of(request.query)
+    found = await request.service.schedule(request.path["id"], principal)
+    (answer,) = await verb(found.id, by=principal.name, reason=reason, tenant=principal.tenant)
+    if answer.answer is ScheduleAnswer.UNKNOWN:
+        raise unknown_schedule(found.id)
+    return found
 
 
 # ── operate ──────────────────────────────────────────────────────────────────────────────────
@@ -119,10 +128,7 @@ async def delete(request: Request[ReasonQuery, None]) -> Reply:
 )
 async def hold(request: Request[ReasonQuery, None]) -> Reply:
     """Hold the schedule."""
-    service, principal, reason = request.service, request.principal, reason_of(request.query)
-    found = await service.schedule(request.path["id"], principal)
-    await service.schedules.hold(found.id, by=principal.name, reason=reason)
-    return await _reply(request, 200, found)
+    return await _reply(request, 200, await _operate(request, request.service.schedules.hold))
 
 
 @route(
@@ -136,10 +142,7 @@ async def hold(request: Request[ReasonQuery, None]) -> Reply:
 )
 async def unhold(request: Request[ReasonQuery, None]) -> Reply:
     """Let the schedule go on."""
-    service, principal, reason = request.service, request.principal, reason_of(request.query)
-    found = await service.schedule(request.path["id"], principal)
-    await service.schedules.unhold(found.id, by=principal.name, reason=reason)
-    return await _reply(request, 200, found)
+    return await _reply(request, 200, await _operate(request, request.service.schedules.unhold))
 
 
 @route(
@@ -148,6 +151,7 @@ async def unhold(request: Request[ReasonQuery, None]) -> Reply:
     scope=Scope.SCHEDULES_WRITE,
     summary="Run the job of a schedule now, as its overlap policy allows.",
     query=ReasonQuery,
+    keyed=True,
     answers=[
         Answer(
             status=200,
@@ -162,7 +166,10 @@ async def trigger(request: Request[ReasonQuery, None]) -> Reply:
     """Make a run that is not in the calendar."""
     service, principal, reason = request.service, request.principal, reason_of(request.query)
     found = await service.schedule(request.path["id"], principal)
-    answer, _ = await service.schedules.trigger(found.id, by=principal.name, reason=reason)
+    key = None if request.key is None else f"{principal.name}\0{check_key(request.key)}"
+    answer, _ = await service.schedules.trigger(
+        found.id, by=principal.name, reason=reason, tenant=principal.tenant, key=key
+    )
     if answer.job_id is None or answer.state is None:
         policy = found.spec.policy.overlap.value
         raise WrongState(
@@ -215,7 +222,13 @@ async def backfill(request: Request[ReasonQuery, BackfillBody]) -> Reply:
     found = await service.schedule(request.path["id"], principal)
     try:
         await service.schedules.backfill(
-            found.id, body.from_, body.to, limit=body.at_once, by=principal.name, reason=reason
+            found.id,
+            body.from_,
+            body.to,
+            limit=body.at_once,
+            by=principal.name,
+            reason=reason,
+            tenant=principal.tenant,
         )
     except WrongState as error:
         hint = "wait for its end: `backfill` of the schedule tells how far it is"

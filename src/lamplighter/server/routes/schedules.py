@@ -24,7 +24,14 @@ from lamplighter.schedules import Schedule
 from lamplighter.server import auditing, scheduling
 from lamplighter.server import schedule_shapes as shapes
 from lamplighter.server.auth import Principal, Scope
-from lamplighter.server.errors import Forbidden, InvalidCursor, InvalidQuery
+from lamplighter.server.errors import (
+    Forbidden,
+    InvalidCursor,
+    InvalidQuery,
+    TenantFull,
+    TooFrequent,
+    TooManyQueues,
+)
 from lamplighter.server.filters import names
 from lamplighter.server.foresight import PreviewBody, PreviewQuery, foretell
 from lamplighter.server.paths import location
@@ -45,6 +52,9 @@ REFUSALS = (
     InvalidPayload,
     InvalidTime,
     PayloadTooLarge,
+    TenantFull,
+    TooFrequent,
+    TooManyQueues,
 )
 _WHERE = {"Location": "Where the schedule is."}
 

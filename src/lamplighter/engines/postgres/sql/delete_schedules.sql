@@ -2,7 +2,9 @@
 -- Lock: the queues of the queued jobs, these jobs, then the schedules: see plans.sql.
 -- Index: the keys of schedule and run, run_queued.
 -- out  id, answer: one row for each schedule that was there
-CREATE OR REPLACE FUNCTION delete_schedules(ids_ text[], mark_ text, reason_ text)
+CREATE OR REPLACE FUNCTION delete_schedules(
+    ids_ text[], tenant_ text, mark_ text, reason_ text
+)
 RETURNS TABLE (id text, answer text)
 LANGUAGE plpgsql SET search_path FROM CURRENT
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -14,6 +16,7 @@ DECLARE
     jobs_ uuid[];
 BEGIN
     PERFORM lock_plans(ids_, ids_);
+    ids_ := schedules_of(ids_, tenant_);
     now_ := now_ms();
     jobs_ := queued_jobs(ids_);
     IF cardinality(jobs_) > 0 THEN

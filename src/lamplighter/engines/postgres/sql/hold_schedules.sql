@@ -1,6 +1,6 @@
 -- hold_schedules: keep schedules from being fired. Lock: the schedules.
 -- out  id, answer: one row for each schedule that is known
-CREATE OR REPLACE FUNCTION hold_schedules(ids_ text[], mark_ text)
+CREATE OR REPLACE FUNCTION hold_schedules(ids_ text[], tenant_ text, mark_ text)
 RETURNS TABLE (id text, answer text)
 LANGUAGE plpgsql SET search_path FROM CURRENT
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -9,6 +9,7 @@ SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM lock_schedules(ids_);
+    ids_ := schedules_of(ids_, tenant_);
     RETURN QUERY
         SELECT schedule.id, CASE WHEN schedule.hold IS NULL THEN 'done' ELSE 'already' END
         FROM schedule

@@ -146,7 +146,8 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
     LIMIT 1
 $$;
 
--- read_queues: queues by name, or the one of that name, a row for each level that ever had jobs.
+-- read_queues: queues by name, or the one of that name, a row for each level that ever had jobs;
+-- with a limit of 0 without looking at any job.
 -- Index: job_running.
 CREATE OR REPLACE FUNCTION read_queues(now_ bigint, limit_ integer, name_ text DEFAULT NULL)
 RETURNS TABLE (
@@ -167,7 +168,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
         FROM lane
         WHERE name_ IS NULL OR lane.queue = name_
         GROUP BY lane.queue, lane.level
-    ) AS level ON level.queue = queue.name
+    ) AS level ON level.queue = queue.name AND limit_ > 0
     LEFT JOIN (
         SELECT lane.queue, lane.level, sum(one.number)::bigint AS number
         FROM (

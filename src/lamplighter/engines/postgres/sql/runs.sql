@@ -11,6 +11,16 @@ BEGIN
 END
 $$;
 
+-- schedules_of: those of them that there are, of this tenant; NULL: of any. Index: the key of schedule.
+CREATE OR REPLACE FUNCTION schedules_of(ids_ text[], tenant_ text) RETURNS text[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT schedule.id FROM schedule
+        WHERE schedule.id = ANY (ids_) AND (tenant_ IS NULL OR schedule.tenant = tenant_));
+END
+$$;
+
 -- end_runs: let schedules know that jobs of theirs have ended, in this order. Lock: the schedules.
 -- A schedule that is gone, or a job that no run names, is passed over.
 CREATE OR REPLACE FUNCTION end_runs(

@@ -1,11 +1,12 @@
 -- trigger: make a run of a schedule now, whatever its calendar says. Lock: as fire.
 -- Guard: the id of the job: who triggers with the same again is told the same.
--- in   overlap_, queues_ …      what to do if it is in the way of another, and the job: see submit
+-- in   tenant_                  whose it has to be, or NULL
+--      overlap_, queues_ …      what to do if it is in the way of another, and the job: see submit
 --      cancel_, why_            who cancels what is in the way, as JSON, and why
 -- out  known                    whether there is such a schedule
 --      state, reason            what became of the run; only a reason `replaced` is of one with a job
 CREATE OR REPLACE FUNCTION trigger(
-    id_ text, overlap_ text,
+    id_ text, tenant_ text, overlap_ text,
     queues_ text[], levels_ smallint[], types_ text[], requirements_ text[],
     jobs_ uuid[], lane_of_ integer[], tenants_ text[],
     starts_ integer[], sizes_ integer[], args_ bytea,
@@ -23,8 +24,11 @@ DECLARE
 BEGIN
     PERFORM lock_plans(ARRAY[id_],
                        CASE WHEN overlap_ = 'cancel_running' THEN ARRAY[id_] ELSE '{}' END);
-    known := EXISTS (SELECT FROM schedule WHERE schedule.id = id_);
-    IF NOT known OR EXISTS (SELECT FROM run WHERE run.job = jobs_[1] AND run.schedule = id_) THEN
+    known := cardinality(schedules_of(ARRAY[id_], tenant_)) > 0;
+    IF NOT known THEN
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM run WHERE run.job = jobs_[1] AND run.schedule = id_) THEN
         SELECT CASE WHEN run.state IN ('queued', 'skipped') THEN run.state ELSE 'started' END,
                run.reason
         INTO state, reason

@@ -1,6 +1,6 @@
 -- unhold_schedules: let held schedules go on, as if nothing had failed. Lock: the schedules.
 -- out  id, answer: one row for each schedule that is known
-CREATE OR REPLACE FUNCTION unhold_schedules(ids_ text[])
+CREATE OR REPLACE FUNCTION unhold_schedules(ids_ text[], tenant_ text)
 RETURNS TABLE (id text, answer text)
 LANGUAGE plpgsql SET search_path FROM CURRENT
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -11,6 +11,7 @@ DECLARE
     now_ bigint;
 BEGIN
     PERFORM lock_schedules(ids_);
+    ids_ := schedules_of(ids_, tenant_);
     now_ := now_ms();
     RETURN QUERY
         SELECT schedule.id, CASE WHEN schedule.hold IS NULL THEN 'already' ELSE 'done' END

@@ -7,10 +7,12 @@ from lamplighter.port.schedules import Backfill, ScheduleAnswer, ScheduleChanged
 from lamplighter.port.texts import backfill_to_text, clean
 
 
-async def backfill(call: Call, schedule_id: str, wanted: Backfill) -> ScheduleChanged:
+async def backfill(
+    call: Call, schedule_id: str, wanted: Backfill, tenant: str | None
+) -> ScheduleChanged:
     """Begin one, unless one is under way."""
     ((answer,),) = await call.rows(
-        f"SELECT {call.function('backfill')}(%s, %s)",
-        (clean(schedule_id), backfill_to_text(wanted)),
+        f"SELECT {call.function('backfill')}(%s, %s, %s)",
+        (clean(schedule_id), tenant, backfill_to_text(wanted)),
     )
     return ScheduleChanged(schedule_id, ScheduleAnswer(answer))

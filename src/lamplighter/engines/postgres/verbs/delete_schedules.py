@@ -12,13 +12,14 @@ from lamplighter.port.schedules import ScheduleChanged
 
 
 async def delete_schedules(
-    call: Call, ids: Sequence[str], by: str, reason: str
+    call: Call, ids: Sequence[str], by: str, reason: str, tenant: str | None
 ) -> list[ScheduleChanged]:
     """Remove each, and cancel its queued jobs."""
     return await change(
         call,
         "delete_schedules",
         ids,
+        tenant,
         records.mark_to_text(by, reason),
         texts.clean(reason) or "cancelled",
         again={DONE: UNKNOWN},

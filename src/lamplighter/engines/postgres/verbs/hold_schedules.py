@@ -11,8 +11,8 @@ from lamplighter.port.schedules import ScheduleChanged
 
 
 async def hold_schedules(
-    call: Call, ids: Sequence[str], by: str, reason: str
+    call: Call, ids: Sequence[str], by: str, reason: str, tenant: str | None
 ) -> list[ScheduleChanged]:
     """Hold each; the first mark stays."""
     mark = records.mark_to_text(by, reason)
-    return await change(call, "hold_schedules", ids, mark, again={DONE: ALREADY})
+    return await change(call, "hold_schedules", ids, tenant, mark, again={DONE: ALREADY})

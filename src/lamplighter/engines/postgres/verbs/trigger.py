@@ -9,16 +9,19 @@ from lamplighter.engines.postgres.verbs.submit import columns
 from lamplighter.port import texts
 from lamplighter.port.schedules import Run, RunState, ScheduleAnswer, Triggered
 
-_PARAMETERS = ", ".join(["%s"] * 21)
+_PARAMETERS = ", ".join(["%s"] * 22)
 _REPLACED = "replaced"
 
 
-async def trigger(call: Call, schedule_id: str, run: Run, by: str, reason: str) -> Triggered:
+async def trigger(
+    call: Call, schedule_id: str, run: Run, by: str, reason: str, *, tenant: str | None
+) -> Triggered:
     """Make a run, or say what became of the one with this job."""
     ((known, state, why),) = await call.rows(
         f"SELECT * FROM {call.function('trigger')}({_PARAMETERS})",
         (
             texts.clean(schedule_id),
+            tenant,
             run.overlap.value,
             *columns([run.job]),
             QUEUED_MARK,

@@ -15,6 +15,7 @@ async def change(
     call: Call,
     verb: str,
     schedule_ids: Sequence[str],
+    tenant: str | None,
     *parameters: object,
     again: Mapping[ScheduleAnswer, ScheduleAnswer],
 ) -> list[ScheduleChanged]:
@@ -23,10 +24,10 @@ async def change(
     ``again`` says what a schedule that the call names twice is answered the second time, where
     that differs from the first.
     """
-    places = ", ".join(["%s"] * (1 + len(parameters)))
+    places = ", ".join(["%s"] * (2 + len(parameters)))
     rows = await call.rows(
         f"SELECT id, answer FROM {call.function(verb)}({places})",
-        (wanted(list(dict.fromkeys(schedule_ids))), *parameters),
+        (wanted(list(dict.fromkeys(schedule_ids))), tenant, *parameters),
     )
     found = {schedule_id: ScheduleAnswer(answer) for schedule_id, answer in rows}
     answers: list[ScheduleChanged] = []

@@ -1,6 +1,6 @@
 -- delete_schedules: remove schedules and their runs; queued jobs are cancelled, others go on.
 -- KEYS  1 shard
--- ARGV  1 clock  2 mark without its time  3 reason  4… ids
+-- ARGV  1 clock  2 tenant or ''  3 mark without its time  4 reason  5… ids
 -- RETURNS  per id: done | unknown, or again when it is to be sent once more
 -- TOUCHES  schedule:<id>, schedules, schedule_ids, specs, runs:<class>:<id>; what cancel touches.
 --          Bound: 100 ids, 100 jobs that are cancelled.
@@ -13,11 +13,12 @@
 --@include lib/changes.lua
 --@include lib/occurrence.lua
 --@include lib/cancelling.lua
+--@include lib/schedule.lua
 --@include lib/runs.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
-local mark, reason = mark_at(ARGV[2], now), ARGV[3]
-local FIRST_ID = 4
+local tenant, mark, reason = ARGV[2], mark_at(ARGV[3], now), ARGV[4]
+local FIRST_ID = 5
 local cancels = 100
 
 local function remove(name, key)
@@ -31,10 +32,10 @@ end
 
 -- The schedule goes with the last of its queued jobs.
 local function delete(name)
-  local key = encode(name)
-  if redis.call('EXISTS', P .. 'schedule:' .. key) == 0 then
+  if not read_schedule_of(P, name, tenant) then
     return 'unknown'
   end
+  local key = encode(name)
   local number = redis.call('ZCARD', P .. 'runs:queued:' .. key)
   local jobs = queued_runs(P, key, cancels)
   if number <= cancels then

@@ -1,6 +1,7 @@
 -- trigger: make a run of a schedule now.
 -- KEYS  1 shard
--- ARGV  1 clock  2… its job, as lib/arrivals.lua reads it; then id of the schedule, overlap
+-- ARGV  1 clock  2… its job, as lib/arrivals.lua reads it; then id of the schedule, overlap,
+--       tenant or ''
 -- RETURNS  done, the state of the run, and 1 if it has a job; or unknown; or again when it is to be
 --          sent once more
 -- TOUCHES  what submit and cancel touch; schedule:<id>, runs:<class>:<id>. Bound: one job, 100 that
@@ -18,7 +19,7 @@
 --@include lib/runs.lua
 --@include lib/judging.lua
 
-local name, overlap = ARGV[BEHIND], ARGV[BEHIND + 1]
+local name, overlap, tenant = ARGV[BEHIND], ARGV[BEHIND + 1], ARGV[BEHIND + 2]
 local JOB, INSTANT, LOOKS = 1, 16, 200
 
 -- Whether a run was triggered with this job, made or asked for in vain.
@@ -67,6 +68,9 @@ if not value then
   return { 'unknown' }
 end
 local schedule = begin(name, encode(name), value)
+if tenant ~= '' and schedule.tenant ~= tenant then
+  return { 'unknown' }
+end
 local run = earlier(schedule)
 if run then
   local state = sub(run, 25, 25)

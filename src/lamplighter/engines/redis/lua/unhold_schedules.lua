@@ -1,6 +1,6 @@
 -- unhold_schedules: let held schedules go on, due now and without failures.
 -- KEYS  1 shard
--- ARGV  1 clock  2… ids
+-- ARGV  1 clock  2 tenant or ''  3… ids
 -- RETURNS  per id: done | already | unknown
 -- TOUCHES  schedule:<id>, schedules. Bound: 100 ids.
 --@flags allow-oom
@@ -9,12 +9,13 @@
 --@include lib/schedule.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
-local FIRST_ID = 2
+local tenant = ARGV[2]
+local FIRST_ID = 3
 
 local answers = {}
 for place = FIRST_ID, #ARGV do
   local name = ARGV[place]
-  local schedule, answer = read_schedule(P, name), 'unknown'
+  local schedule, answer = read_schedule_of(P, name, tenant), 'unknown'
   if schedule and schedule.hold == '' then
     answer = 'already'
   elseif schedule then

@@ -8,13 +8,15 @@ from lamplighter.engines.redis.shards import shard_of_schedule
 from lamplighter.port.schedules import Backfill, ScheduleAnswer, ScheduleChanged
 
 
-async def begin_backfill(call: Call, schedule_id: str, backfill: Backfill) -> ScheduleChanged:
+async def begin_backfill(
+    call: Call, schedule_id: str, backfill: Backfill, tenant: str | None
+) -> ScheduleChanged:
     """Note what is to be run, unless something is under way."""
     if not is_id(schedule_id):
         return ScheduleChanged(schedule_id, ScheduleAnswer.UNKNOWN)
     said: bytes = await call.run(
         "backfill",
-        (schedule_id, same_backfill(backfill), backfill_to_text(backfill)),
+        (schedule_id, tenant or "", same_backfill(backfill), backfill_to_text(backfill)),
         shard=shard_of_schedule(schedule_id, call.shards),
     )
     return ScheduleChanged(schedule_id, ScheduleAnswer(said.decode()))

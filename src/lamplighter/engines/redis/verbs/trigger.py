@@ -14,12 +14,13 @@ from lamplighter.port.schedules import Run, ScheduleAnswer, Triggered
 _UNKNOWN, _AGAIN = b"unknown", b"again"
 
 
-async def trigger(call: Call, schedule_id: str, run: Run) -> Triggered:
+async def trigger(call: Call, schedule_id: str, run: Run, tenant: str | None) -> Triggered:
     """Let the store judge the run as one that is due now."""
     check_id(schedule_id)
     check_run(schedule_id, run, call.shards)
     try:
-        arguments = (*jobs_of([(schedule_id, run)]), schedule_id, OVERLAPS[run.overlap])
+        job = jobs_of([(schedule_id, run)])
+        arguments = (*job, schedule_id, OVERLAPS[run.overlap], tenant or "")
     except inputs.Unkept as error:
         raise inputs.refusal(error) from error
     said: list[Any] = [_AGAIN]

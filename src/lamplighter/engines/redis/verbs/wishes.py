@@ -14,7 +14,7 @@ _UNKNOWN = b"unknown"
 
 
 async def wish(
-    call: Call, verb: str, ids: Sequence[str], *parameters: Argument
+    call: Call, verb: str, ids: Sequence[str], tenant: str | None, *parameters: Argument
 ) -> list[ScheduleChanged]:
     """Run a verb on the shards of these schedules, and again for those that are not done.
 
@@ -25,7 +25,7 @@ async def wish(
         said = [_AGAIN if is_id(one) else _UNKNOWN for one in mine]
         while left := [place for place, answer in enumerate(said) if answer == _AGAIN]:
             some = [mine[place] for place in left]
-            found = await call.run(verb, (*parameters, *some), shard=shard)
+            found = await call.run(verb, (tenant or "", *parameters, *some), shard=shard)
             for place, answer in zip(left, found, strict=True):
                 said[place] = answer
         answers = [

@@ -1,8 +1,9 @@
 -- backfill: begin to run occurrences of the past. Index: schedule_id.
 
 -- name: current
--- in: id
-SELECT number, backfill FROM schedule WHERE id = :id;
+-- in: id, tenant
+SELECT number, backfill FROM schedule
+WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant);
 
 -- name: begin
 -- A plan that knows nothing of it would end it: it counts no longer.

@@ -1,7 +1,8 @@
 -- What the operators' verbs on schedules read first. Index: schedule_id.
 
 -- name: current
--- in: ids
+-- in: ids, tenant
 SELECT schedule.id, schedule.number, schedule.hold IS NOT NULL
 FROM json_each(:ids) AS given
-CROSS JOIN schedule ON schedule.id = given.value;
+CROSS JOIN schedule ON schedule.id = given.value
+WHERE :tenant IS NULL OR schedule.tenant = :tenant;

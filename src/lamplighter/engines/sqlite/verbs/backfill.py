@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 SQL = load("backfill")
 
 
-def begin_backfill(tx: Transaction, schedule_id: str, backfill: Backfill) -> ScheduleChanged:
+def begin_backfill(
+    tx: Transaction, schedule_id: str, backfill: Backfill, tenant: str | None
+) -> ScheduleChanged:
     """Note what is to be run, unless something is under way."""
-    row = tx.one(SQL["current"], schedule_id)
+    row = tx.one(SQL["current"], schedule_id, tenant)
     if row is None:
         return ScheduleChanged(schedule_id, ScheduleAnswer.UNKNOWN)
     number, text = row

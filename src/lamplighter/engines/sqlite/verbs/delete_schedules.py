@@ -19,7 +19,7 @@ QUEUED = load("runs")["queued"]
 
 
 def delete_schedules(
-    tx: Transaction, ids: Sequence[str], by: str, reason: str
+    tx: Transaction, ids: Sequence[str], by: str, reason: str, tenant: str | None
 ) -> list[ScheduleChanged]:
     """Remove each, and cancel its queued jobs."""
     queued: list[str] = []
@@ -31,6 +31,6 @@ def delete_schedules(
         schedule.gone = True
         return ScheduleAnswer.DONE
 
-    answers = each(tx, ids, decide)
+    answers = each(tx, ids, tenant, decide)
     cancel(tx, queued, by, reason)
     return answers

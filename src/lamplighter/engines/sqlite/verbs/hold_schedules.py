@@ -18,7 +18,7 @@ SQL = load("hold_schedules")
 
 
 def hold_schedules(
-    tx: Transaction, ids: Sequence[str], by: str, reason: str
+    tx: Transaction, ids: Sequence[str], by: str, reason: str, tenant: str | None
 ) -> list[ScheduleChanged]:
     """Hold each; the first mark stays."""
     mark = records.mark_to_text(by, reason, tx.now)
@@ -30,4 +30,4 @@ def hold_schedules(
         schedule.held = True
         return ScheduleAnswer.DONE
 
-    return each(tx, ids, decide)
+    return each(tx, ids, tenant, decide)

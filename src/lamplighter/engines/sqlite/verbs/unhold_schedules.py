@@ -21,6 +21,7 @@ def unhold_schedules(
     ids: Sequence[str],
     by: str,  # noqa: ARG001 - the operator's name is told by the event
     reason: str,  # noqa: ARG001 - as above
+    tenant: str | None,
 ) -> list[ScheduleChanged]:
     """Unhold each, due now."""
 
@@ -31,4 +32,4 @@ def unhold_schedules(
         schedule.held = False
         return ScheduleAnswer.DONE
 
-    return each(tx, ids, decide)
+    return each(tx, ids, tenant, decide)

@@ -27,10 +27,13 @@ class Current:
 
 
 def each(
-    tx: Transaction, ids: Sequence[str], decide: Callable[[Current], ScheduleAnswer]
+    tx: Transaction,
+    ids: Sequence[str],
+    tenant: str | None,
+    decide: Callable[[Current], ScheduleAnswer],
 ) -> list[ScheduleChanged]:
-    """Let ``decide`` act on each schedule that exists; it may change what it is given."""
-    rows = tx.all(SQL["current"], json.dumps(list(ids)))
+    """Let ``decide`` act on each schedule of the tenant; it may change what it is given."""
+    rows = tx.all(SQL["current"], json.dumps(list(ids)), tenant)
     found = {row[0]: Current(row[1], bool(row[2])) for row in rows}
     answers: list[ScheduleChanged] = []
     for schedule_id in ids:

@@ -57,6 +57,12 @@ local function read_schedule(P, name)
   return value and unpack_schedule(value) or nil
 end
 
+-- Gives it only if it is of this tenant; '' is any.
+local function read_schedule_of(P, name, tenant)
+  local one = read_schedule(P, name)
+  return one and (tenant == '' or one.tenant == tenant) and one or nil
+end
+
 local function write_schedule(P, name, one)
   redis.call('SET', schedule_key(P, name), pack_schedule(one))
 end

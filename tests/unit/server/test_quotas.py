@@ -1,0 +1,128 @@
+"""A tenant's own tokens bring so much into the store, and no more."""
+
+import asyncio
+
+import pytest
+
+from lamplighter import runtime
+from lamplighter.server import quotas
+from lamplighter.server.auth import Principal
+from tests.unit.server.test_jwt import Clock
+
+SHOP, MALL = Principal(name="shop-1", tenant="shop"), Principal(name="mall-1", tenant="mall")
+OPERATOR = Principal(name="operator")
+JOB = {"type": "charge", "arguments": {"order_id": "A-1"}, "delay": 60}
+DAILY = {"type": "charge", "arguments": {"order_id": "A-1"}, "cron": "0 3 * * *"}
+
+
+@pytest.fixture
+def clock():
+    made = Clock()
+    # It stands still but for what a test adds.
+    made.monotonic = lambda: 1_000.0 + made.later
+    with runtime.install(made):
+        yield made
+
+
+@pytest.fixture
+async def scene(make, clock):
+    made = make(http_tenant_waiting=3, http_tenant_schedules=2, http_schedule_interval=3600.0)
+    await made.publish("charge")
+    made.become(SHOP)
+    return made
+
+
+async def batch(scene, count):
+    return await scene.call("POST", "/v1/jobs:batch", send=[JOB] * count)
+
+
+async def waiting(scene):
+    return (await (await scene.engine()).inspector.counts())["waiting"]
+
+
+async def test_a_tenant_has_so_many_jobs_waiting(scene):
+    answers = [await scene.call("POST", "/v1/jobs", send=JOB) for _ in range(4)]
+    assert [each.status for each in answers] == [201, 201, 201, 429]
+    assert answers[3].code == "tenant-full"
+    assert "3 jobs waiting, and may have 3" in answers[3].json["detail"]
+    assert answers[3].headers["retry-after"] == "5"
+    assert await waiting(scene) == 3
+
+
+async def test_a_batch_that_is_too_large_is_refused_as_a_whole(scene):
+    assert (await batch(scene, 2)).status == 200
+    assert (await batch(scene, 2)).code == "tenant-full"
+    assert await waiting(scene) == 2
+    assert (await batch(scene, 1)).status == 200
+
+
+async def test_many_at_once_do_not_slip_through(scene):
+    calls = (scene.call("POST", "/v1/jobs", send=JOB) for _ in range(20))
+    answers = await asyncio.gather(*calls)
+    assert sorted(each.status for each in answers) == [201] * 3 + [429] * 17
+    assert await waiting(scene) == 3
+
+
+async def test_there_is_room_again_when_a_job_is_gone(scene, clock):
+    answer = await scene.call("POST", "/v1/jobs", send=JOB)
+    await batch(scene, 2)
+    await scene.call("DELETE", f"/v1/jobs/{answer.json['id']}")
+    assert (await batch(scene, 1)).status == 429
+    clock.later += quotas.FRESH
+    assert (await batch(scene, 1)).status == 200
+    assert (await batch(scene, 1)).status == 429
+
+
+async def test_others_have_limits_of_their_own_or_none(scene):
+    await batch(scene, 3)
+    scene.become(MALL)
+    assert (await batch(scene, 3)).status == 200
+    scene.become(OPERATOR)
+    assert (await batch(scene, 20)).status == 200
+    job = {**JOB, "tenant": "shop"}
+    assert (await scene.call("POST", "/v1/jobs", send=job)).status == 201
+
+
+async def test_a_tenant_has_so_many_schedules_and_may_change_each(scene):
+    for number in range(2):
+        answer = await scene.call("POST", "/v1/schedules", send={**DAILY, "id": f"s-{number}"})
+        assert answer.status == 201
+    refused = await scene.call("POST", "/v1/schedules", send={**DAILY, "id": "s-2"})
+    assert (refused.status, refused.code) == (429, "tenant-full")
+    assert "2 schedules, and may have 2" in refused.json["detail"]
+    by_job = {**JOB, "schedule": {"cron": "0 3 * * *"}}
+    del by_job["delay"]
+    assert (await scene.call("POST", "/v1/jobs", send=by_job)).code == "tenant-full"
+    changed = {**DAILY, "id": "s-1", "cron": "0 4 * * *"}
+    assert (await scene.call("POST", "/v1/schedules", send=changed)).json["answer"] == "changed"
+    assert (
+        await scene.call("PATCH", "/v1/schedules/s-0", send={"cron": "5 4 * * *"})
+    ).status == 200
+    scene.become(MALL)
+    assert (await scene.call("POST", "/v1/schedules", send={**DAILY, "id": "m"})).status == 201
+    scene.become(SHOP)
+    await scene.call("DELETE", "/v1/schedules/s-0")
+    assert (await scene.call("POST", "/v1/schedules", send={**DAILY, "id": "s-2"})).status == 201
+
+
+@pytest.mark.parametrize(
+    "times", [{"cron": "*/30 * * * *"}, {"cron": "0,1 3 * * *"}, {"every": 60}]
+)
+async def test_schedules_of_a_tenant_do_not_fire_too_often(scene, times):
+    body = {name: value for name, value in DAILY.items() if name != "cron"} | times
+    for path in ("/v1/schedules", "/v1/schedules:preview"):
+        refused = await scene.call("POST", path, send={**body, "id": "often"})
+        assert (refused.status, refused.code) == (422, "too-frequent"), path
+        assert "3600 s" in refused.json["detail"]
+    assert (await scene.call("POST", "/v1/schedules", send={**DAILY, "id": "s"})).status == 201
+    assert (await scene.call("PATCH", "/v1/schedules/s", send=times)).code == "too-frequent"
+    scene.become(OPERATOR)
+    assert (await scene.call("POST", "/v1/schedules", send={**body, "id": "often"})).status == 201
+
+
+async def test_so_many_tenants_are_remembered_and_no_more(scene, monkeypatch):
+    monkeypatch.setattr(quotas, "MOST", 5)
+    for number in range(8):
+        scene.become(Principal(name="x", tenant=f"t-{number}"))
+        await batch(scene, 1)
+    assert list(scene.service.quotas._known) == [f"t-{number}" for number in range(3, 8)]
