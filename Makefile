@@ -20,7 +20,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run test postgres pooled redis console console-check console-test screenshots check format lint types layers generated supply sbom fix coverage \
-	conformance calendar year faults hostile bench bench-peers bench-http bench-pages lock clean
+	conformance calendar year faults hostile hostile-quick bench bench-peers bench-http bench-pages lock clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -127,6 +127,9 @@ faults: $(VENV)/.dev ## Kill workers under load and audit the store (ENGINE, MIN
 hostile: $(VENV)/.dev build/hostile/.made ## Ask all of the HTTP service, and flood it, as hostile clients would (SEED)
 	$(BIN)/python -m tests.hostile --seed $(SEED)
 	LAMPLIGHTER_FLOOD=1 $(BIN)/python -m pytest tests/system/test_http_floods.py -q -p no:randomly $(ARGS)
+
+hostile-quick: $(VENV)/.dev build/hostile/.made ## Ask all of the HTTP service a few thousand odd things, the same ones each time
+	$(BIN)/python -m tests.hostile --seed 1 --examples 8
 
 bench: $(VENV)/.dev ## Measure (ENGINE; QUICK=1 for a short run; JSON=file to keep the numbers)
 	$(BIN)/python -m benchmarks --engine $(ENGINE) $(if $(QUICK),--quick) $(if $(JSON),--json $(JSON))

@@ -6,9 +6,11 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.hostile.asking import CALLERS, PROGRAM, SHARES, ask
+from tests.hostile.asking import CALLERS, PROGRAM, QUICK, SHARES, Effort, ask
+from tests.hostile.scene import Caller
 
 
 def main() -> int:
@@ -17,15 +19,12 @@ def main() -> int:
     if not PROGRAM.exists():
         print(f"error: there is no {PROGRAM}.\nhint: `make hostile` installs it.", file=sys.stderr)
         return 2
-    chosen = [caller for caller in CALLERS if options.only in {None, caller.name}]
-    shares = sum(SHARES.get(caller.name, 1) for caller in chosen)
     wrong = False
     print(f"seed {options.seed}", flush=True)
-    for caller in chosen:
+    for caller, effort in _chosen(options):
         began = time.monotonic()
-        seconds = max(5, round(options.seconds * SHARES.get(caller.name, 1) / shares))
         with tempfile.TemporaryDirectory(prefix="lamplighter-hostile-") as folder:
-            verdict = ask(Path(folder), caller, seed=options.seed, seconds=seconds)
+            verdict = ask(Path(folder), caller, seed=options.seed, effort=effort)
         wrong = wrong or bool(verdict.fault)
         took = time.monotonic() - began
         print(f"{caller.name}: {verdict.cases}, {took:.0f} s", flush=True)
@@ -35,10 +34,25 @@ def main() -> int:
     return int(wrong)
 
 
+def _chosen(options: argparse.Namespace) -> Iterator[tuple[Caller, Effort]]:
+    """Give who asks, and how much."""
+    callers = CALLERS if options.examples is None else QUICK
+    chosen = [caller for caller in callers if options.only in {None, caller.name}]
+    shares = sum(SHARES.get(caller.name, 1) for caller in chosen)
+    for caller in chosen:
+        seconds = max(5, round(options.seconds * SHARES.get(caller.name, 1) / shares))
+        yield caller, Effort(seconds=seconds, examples=options.examples)
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=int, default=180, help="of all callers together")
+    parser.add_argument("--seconds", type=int, default=420, help="of all callers together")
+    parser.add_argument(
+        "--examples",
+        type=int,
+        help="ask each route so often, however long that takes, as those who may do nothing or all",
+    )
     parser.add_argument("--only", choices=[caller.name for caller in CALLERS], help="this caller")
     return parser.parse_args()
 

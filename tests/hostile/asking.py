@@ -23,6 +23,10 @@ CALLERS = (
 )
 SHARES = {"anybody": 3, "all scopes": 2, "all scopes of a tenant": 2}
 """Parts of the time for callers who can do more than the others."""
+HANGS = 600
+"""Seconds after which a caller with a number of requests is given up."""
+QUICK = CALLERS[:4]
+"""Who asks when there is little time; what single scopes allow is tested elsewhere."""
 
 _SETTINGS = """
 max-stream-events = 1
@@ -67,6 +71,36 @@ include-path-regex = "^/v1/tenants/"
 parameters = {{ "path.name" = {{ dictionary = "tenants", probability = 0.5 }} }}
 """
 
+# What is sent depends on the seed alone, not on what was answered before.
+_FIXED = """
+[phases.examples]
+extra-data-sources = { responses = false }
+
+[phases.coverage]
+extra-data-sources = { responses = false }
+
+[phases.fuzzing]
+extra-data-sources = { responses = false }
+error-feedback = { enabled = false }
+
+[phases.stateful]
+enabled = false
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much one caller asks: for some time, or a number of requests of each route."""
+
+    seconds: int
+    examples: int | None = None
+    """Beside those at the limits of what is allowed; if given, the time does not matter."""
+
+    @property
+    def patience(self) -> int:
+        """After so many seconds something hangs."""
+        return self.seconds + 120 if self.examples is None else HANGS
+
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
@@ -78,31 +112,36 @@ class Verdict:
     """All that was found; empty: every answer was one that the document describes."""
 
 
-def ask(folder: Path, caller: Caller, *, seed: int, seconds: int) -> Verdict:
-    """Let one caller ask everything for so long, and say what was wrong with the answers."""
+def ask(folder: Path, caller: Caller, *, seed: int, effort: Effort) -> Verdict:
+    """Let one caller ask everything so much, and say what was wrong with the answers."""
     with site(folder, caller, LAMPLIGHTER_HTTP_UNKNOWN_TYPES="1") as found:
-        done = _schemathesis(folder, found, seed=seed, seconds=seconds)
+        done = _schemathesis(folder, found, seed=seed, effort=effort)
         log = found.log.read_text()
     fault = "" if done.returncode == 0 else done.stdout + done.stderr
     if "Traceback" in log:
         fault += f"\nthe log of the service:\n{log}"
     told = [line.strip() for line in done.stdout.splitlines() if " generated" in line]
-    return Verdict(caller=caller.name, cases=told[-1] if told else "?", fault=fault)
+    if not told:
+        fault += f"\nnothing was asked:\n{done.stdout}"
+    return Verdict(caller=caller.name, cases=told[-1] if told else "nothing", fault=fault)
 
 
 def _schemathesis(
-    folder: Path, found: Site, *, seed: int, seconds: int
+    folder: Path, found: Site, *, seed: int, effort: Effort
 ) -> subprocess.CompletedProcess[str]:
     settings = folder / "schemathesis.toml"
-    settings.write_text(
-        _SETTINGS.format(
-            jobs=json.dumps(found.jobs),
-            schedules=json.dumps(SCHEDULES),
-            tenants=json.dumps([OWN, OTHER]),
-        )
+    written = _SETTINGS.format(
+        jobs=json.dumps(found.jobs),
+        schedules=json.dumps(SCHEDULES),
+        tenants=json.dumps([OWN, OTHER]),
     )
+    settings.write_text(written if effort.examples is None else written + _FIXED)
     command = [PROGRAM, "--config-file", settings, "run", f"{found.url}/v1/openapi.json"]
-    command += ["--seed", str(seed), "--max-time", str(seconds), "--warnings", "off"]
+    command += ["--seed", seed, "--warnings", "off"]
+    if effort.examples is None:
+        command += ["--max-time", effort.seconds]
+    else:
+        command += ["--max-examples", effort.examples]
     if found.token is not None:
         command += ["--header", f"Authorization: Bearer {found.token}"]
     given = {"PYTHONPATH": str(ROOT), "LAMPLIGHTER_HOSTILE_JOB": found.jobs[0], "NO_COLOR": "1"}
@@ -113,5 +152,5 @@ def _schemathesis(
         capture_output=True,
         text=True,
         check=False,
-        timeout=seconds + 120,
+        timeout=effort.patience,
     )

@@ -1,4 +1,7 @@
-"""What belongs to one tenant is in nothing that another can read."""
+"""What belongs to one tenant is in nothing that another can read.
+
+On whichever store the fixture `url` names: engines with a server run the same with theirs.
+"""
 
 import json
 
@@ -30,6 +33,7 @@ class Aviary:
         self.ids: list[str] = []
 
     async def fill(self) -> None:
+        await self.scene.service.open()
         self.scene.become(B)
         await self._publish()
         for number, end in enumerate((self._fail, self._succeed, self._run, None)):
@@ -65,7 +69,7 @@ class Aviary:
 
     async def _submit(self, number: int) -> str:
         new = NewJob(
-            id=compose(runtime.now_ms(), 0, number),
+            id=compose(runtime.now_ms(), number, number),
             type=CANARY,
             args=json.dumps({CANARY: CANARY}).encode(),
             queue=CANARY,

@@ -1,0 +1,4 @@
+"""Every route there is, asked by everybody there is, on Redis."""
+
+from tests.unit.server.conftest import make  # noqa: F401
+from tests.unit.server.test_matrix import *  # noqa: F403
