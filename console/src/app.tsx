@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { problemOf, type Refused, whenUnauthorized } from "./api/client";
-import { type Me, type Scope, Session, useMay, whoAmI } from "./api/session";
+import { POLL } from "./api/data";
+import { type Me, Session, type Terms, useMay, useMe, useSees, whoAmI } from "./api/session";
 import { restart } from "./api/stream";
 import { keepToken } from "./api/token";
 import { useKeyboard } from "./lib/keys";
@@ -11,11 +12,12 @@ import { Frame } from "./parts/frame";
 import { Help } from "./parts/help";
 import { Page as PageFrame } from "./parts/panel";
 import { Problem } from "./parts/problem";
+import { Name } from "./parts/text";
 
 type State =
   | { at: "starting" }
-  | { at: "login" }
-  | { at: "refused"; problem: Refused }
+  | { at: "login"; why: Refused }
+  | { at: "refused"; why: Refused }
   | { at: "in"; me: Me };
 
 /** The console: a login where one is needed, then the frame with the page of the address in it. */
@@ -28,24 +30,39 @@ export function App() {
       restart();
     } catch (error) {
       const problem = problemOf(error);
-      setState(problem.status === 401 ? { at: "login" } : { at: "refused", problem });
+      setState({ at: problem.status === 401 ? "login" : "refused", why: problem });
     }
   }, []);
-  useEffect(() => whenUnauthorized(() => setState({ at: "login" })), []);
+  useEffect(() => whenUnauthorized((why) => setState({ at: "login", why })), []);
   useEffect(() => void enter(), [enter]);
+  useEffect(() => {
+    if (state.at !== "refused") return;
+    const pause = Math.max(POLL, state.why.after * 1000);
+    const timer = window.setTimeout(() => void enter(), pause);
+    return () => window.clearTimeout(timer);
+  }, [state, enter]);
 
-  if (state.at === "login") return <Login enter={enter} />;
+  if (state.at === "login") return <Login enter={enter} why={state.why} />;
   if (state.at === "refused") {
     return (
       <main class="alone">
-        <Problem problem={state.problem} />
+        <Problem problem={state.why} />
+        <p class="dim">It is asked again every few seconds.</p>
         <button type="button" class="primary" onClick={() => void enter()}>
           Try again
         </button>
       </main>
     );
   }
-  if (state.at === "starting") return null;
+  if (state.at === "starting") {
+    return (
+      <main class="alone">
+        <p class="dim" role="status">
+          one moment…
+        </p>
+      </main>
+    );
+  }
   const leave = () => {
     keepToken(null);
     void enter();
@@ -73,28 +90,37 @@ function Inside({ leave }: { leave: () => void }) {
     }
     arrived.current = true;
   }, [where]);
-  const may = useMay();
+  const sees = useSees();
   const page = pageOf(route);
   useEffect(() => {
     // Whoever may not see the overview begins with what they may see.
-    const first = PAGES.find(({ scope }) => may(scope));
-    if (where === "" && first && !may(page.scope)) go(`#/${first.path}`, { replace: true });
+    const first = PAGES.find(sees);
+    if (where === "" && first && !sees(page)) go(`#/${first.path}`, { replace: true });
   }, [where]);
   const Page = page.show;
   return (
     <Frame route={route} help={help} leave={leave} main={main}>
-      {may(page.scope) ? <Page key={where} route={route} /> : <Closed scope={page.scope} />}
+      {sees(page) ? <Page key={where} route={route} /> : <Closed terms={page} />}
       {helping && <Help onClose={() => setHelping(false)} />}
     </Frame>
   );
 }
 
-function Closed({ scope }: { scope: Scope }) {
+function Closed({ terms }: { terms: Terms }) {
+  const may = useMay();
+  const { tenant } = useMe();
   return (
     <PageFrame title="Not for this token">
-      <p>
-        This page needs the scope <code>{scope}</code>. Ask for a token that has it.
-      </p>
+      {may(terms.scope) ? (
+        <p>
+          This page is about all tenants, and this token is only for the tenant{" "}
+          <Name value={tenant ?? ""} />. Ask for a token that is for no single tenant.
+        </p>
+      ) : (
+        <p>
+          This page needs the scope <code>{terms.scope}</code>. Ask for a token that has it.
+        </p>
+      )}
     </PageFrame>
   );
 }

@@ -85,13 +85,19 @@ def until(condition: Callable[[], object]) -> None:
 def site(folder: Path, *arguments: str, key: str | None = None) -> Iterator[Site]:
     """Start a service and a worker; both end with the block."""
     with ExitStack() as stack:
-        command = ("serve", PROGRAM, "--port", "0", "--json", *arguments)
-        line = stack.enter_context(_process(folder, '"url"', *command))
-        made = Site(json.loads(line)["url"], folder, key)
+        made = stack.enter_context(service(folder, *arguments, key=key))
         stack.enter_context(_process(folder, "", "worker", PROGRAM, "--children", "1"))
         until(lambda: made.ask("GET", "/v1/workers")["workers"])
         yield made
         made.sign("release")
+
+
+@contextmanager
+def service(folder: Path, *arguments: str, key: str | None = None) -> Iterator[Site]:
+    """Start a service that has no worker; it ends with the block."""
+    command = ("serve", PROGRAM, "--port", "0", "--json", *arguments)
+    with _process(folder, '"url"', *command) as line:
+        yield Site(json.loads(line)["url"], folder, key)
 
 
 @contextmanager

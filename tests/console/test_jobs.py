@@ -111,7 +111,32 @@ def test_a_held_job_says_why_it_does_not_run(own, look):
     expect(page.get_by_label("summary")).to_contain_text("scheduled")
 
 
+def test_a_job_that_has_no_result_says_why(own, look):
+    waiting = own.submit("greet", {"name": "Ada"}, delay=3600)
+    running = own.submit("report", {})
+    own.becomes("running", running)
+    (dead,) = own.died(1)
+    page = look(own, f"#/jobs/{dead}")
+    result = page.get_by_role("region", name="Result")
+    expect(result).to_contain_text("None: it failed for good.")
+    page.goto(f"{own.url}/#/jobs/{running}")
+    expect(result).to_contain_text("None yet: it is running.")
+    page.goto(f"{own.url}/#/jobs/{waiting}")
+    expect(result).to_contain_text("None yet")
+    expect(page.get_by_role("region", name="Attempts")).to_contain_text("None yet.")
+    own.ask("DELETE", f"/v1/jobs/{waiting}")
+    expect(result).to_contain_text("None: it was cancelled.")
+    expect(page.get_by_role("region", name="Attempts")).to_contain_text("It was never started.")
+    expect(page.get_by_role("region", name="Log")).to_contain_text("It has logged nothing.")
+
+
 def test_a_job_that_is_not_there_is_said_so(shared, look):
     page = look(shared, "#/jobs/nobody")
     expect(page.get_by_role("alert").first).to_contain_text("nobody")
+    expect(page.get_by_text("It has logged nothing.")).to_have_count(0)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(11_000)
+    # Whoever is not there now will not be there soon: it is asked about once more, then seldom.
+    assert len([url for url in asked if "/v1/events" not in url]) <= 1
     look.sins[-1].forgive("status of 404")

@@ -25,10 +25,10 @@ def command(folder, *arguments: str) -> str:
     return subprocess.run(whole, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
-def token(folder, *scopes: str, tenant: str | None = None) -> str:
+def token(folder, *scopes: str, **more: str) -> str:
     """Make a token."""
     options = [part for scope in scopes for part in ("--scope", scope)]
-    options += ["--tenant", tenant] if tenant else []
+    options += [part for name, value in more.items() for part in (f"--{name}", value)]
     printed = command(folder, "token", "create", "--name", "tester", "--json", *options)
     return json.loads(printed)["token"]
 
@@ -118,3 +118,24 @@ def test_whoever_has_one_tenant_sees_no_other(locked, look):
     page.goto(f"{locked.url}/#/jobs/{other}")
     expect(page.get_by_role("alert").first).to_contain_text(other)
     look.sins[-1].forgive("status of 404")
+
+
+def test_a_token_whose_time_is_over_is_asked_for_again_where_one_was(locked, look):
+    page = look(locked, f"#token={token(locked.signals, 'jobs:read', expires='6s')}&/jobs?type=x")
+    expect(page.get_by_text("No job fits.")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("token expired", timeout=30_000)
+    page.get_by_label("Token").fill(locked.key)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
+    expect(page.get_by_label("Type")).to_have_value("x")
+    refused(look)
+
+
+def test_what_is_about_all_tenants_is_not_shown_to_one(locked, look):
+    held = token(locked.signals, "operator", "jobs:read", tenant="acme")
+    page = look(locked, f"#token={held}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
+    menu = page.get_by_role("navigation", name="pages").get_by_role("link")
+    expect(menu).to_have_text(["Jobs", "Dead letters", "Schedules"])
+    page.goto(f"{locked.url}/#/workers")
+    expect(page.get_by_role("main")).to_contain_text("only for the tenant acme")

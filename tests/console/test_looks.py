@@ -42,6 +42,30 @@ def test_no_page_is_wider_than_the_screen(furnished, look, scheme, width):
         page.keyboard.press("Escape")
 
 
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_no_id_and_no_word_of_a_list_is_broken(tmp_path, look, width):
+    from tests.console.site import service
+
+    long = {"queue": "a-queue-with-a-long-name", "tenant": "a-customer-with-a-long-name"}
+    with service(tmp_path) as made:
+        for options in ({}, long):
+            made.submit("greet", {"name": "Ada"}, delay=3600, **options)
+            made.submit("greet", {"name": "Ada"}, **options)
+        page = look(made, "#/jobs", width=width)
+        expect(page.locator("tbody tr")).to_have_count(4)
+        broken = page.evaluate(
+            """() => [...document.querySelectorAll('td .name, td .badge, td time, td .brief')]
+                .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height
+                    > 1.7 * parseFloat(getComputedStyle(each).fontSize))
+                .map((each) => each.textContent)"""
+        )
+        assert broken == []
+        ids = "[...document.querySelectorAll('td a .if-wide .name')]"
+        assert page.evaluate(f"{ids}.filter((each) => each.scrollWidth > each.clientWidth)") == []
+        hidden = "(box) => box.scrollWidth - box.clientWidth"
+        assert page.locator("div.table").evaluate(hidden) == 0
+
+
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_words_stand_out_from_what_is_behind_them(furnished, look, scheme):
     page = look(furnished, color_scheme=scheme)
@@ -104,6 +128,7 @@ def test_every_page_has_its_landmarks_and_one_title(furnished, look):
     page = look(furnished)
     for place in [*PLACES, f"jobs/{furnished.job_id}"]:
         page.goto(f"{furnished.url}/#/{place}")
+        expect(page.get_by_text("one moment…")).to_have_count(0)
         expect(page.get_by_role("heading", level=1)).to_have_count(1)
         expect(page.get_by_role("main")).to_have_count(1)
         expect(page.get_by_role("navigation", name="pages")).to_have_count(1)

@@ -72,6 +72,6 @@ def test_what_is_purged_is_counted_first_and_then_gone(own, look):
     expect(dialog).to_contain_text("1 job would be removed for ever")
     assert own.job(gone)["status"] == "dead"
     dialog.get_by_role("button", name="Purge", exact=True).click()
-    expect(page.get_by_text("No dead letters.")).to_be_visible()
+    expect(page.get_by_text("No dead letter fits.")).to_be_visible()
     groups = own.ask("GET", "/v1/dlq")["groups"]
     assert [group["example"] for group in groups] == [stays]

@@ -1,5 +1,7 @@
 """Tenants: their weights beside what they get, and holding them."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -27,8 +29,10 @@ def test_shares_of_the_weights_stand_beside_shares_of_what_runs(two, look):
     meter = light.get_by_role("meter", name="share: running of light")
     assert float(meter.get_attribute("value")) == 0.75
     two.sign("release")
-    # Nobody has anything to run any more, but what was is still remembered for some looks.
-    expect(page.get_by_text("at the last 2 looks")).to_be_visible()
+    # Nobody has anything to run any more, but what was is remembered for a minute.
+    expect(heavy.get_by_role("cell").nth(4)).to_have_text("0")
+    expect(light).to_have_count(0)
+    expect(heavy).to_contain_text(re.compile(r"[1-4]\d % of running"))
 
 
 def test_a_weight_is_set_and_moves_the_shares(two, look):

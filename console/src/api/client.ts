@@ -1,5 +1,6 @@
 // Requests to the service. Whatever it refuses is a `Refused`, with its cause and its remedy.
 
+import { noteAnswer } from "./reach";
 import { token } from "./token";
 
 /** The service stands where its console does, wherever both are mounted. */
@@ -14,6 +15,9 @@ export interface Asked {
   signal?: AbortSignal;
 }
 
+const AWAY = "unreachable";
+const REACH = "see whether `lamplighter serve` runs and can be reached from here";
+
 /** What the service says when it does not do what was asked. */
 export class Refused extends Error {
   constructor(
@@ -21,8 +25,20 @@ export class Refused extends Error {
     readonly code: string,
     readonly detail: string,
     readonly hint: string,
+    /** Seconds after which the service wants to be asked again, at the earliest. */
+    readonly after = 0,
   ) {
     super(detail);
+  }
+
+  /** Whether nothing answered that is the service. */
+  get isAway(): boolean {
+    return this.code === AWAY;
+  }
+
+  /** Whether it will be the same if it is asked again soon. */
+  get isLasting(): boolean {
+    return this.status >= 400 && this.status < 500 && this.status !== 429;
   }
 
   /** Whether the service does not have what was asked for, as opposed to forbidding it. */
@@ -31,7 +47,12 @@ export class Refused extends Error {
   }
 }
 
-type Listener = () => void;
+/** How often `patiently` waits at most. */
+const MOST_WAITS = 5;
+/** What a proxy says while there is nobody behind it. */
+const GATEWAYS: readonly number[] = [502, 503, 504];
+
+type Listener = (why: Refused) => void;
 const onUnauthorized = new Set<Listener>();
 
 /** Calls back when the service wants a token, or another one. */
@@ -68,7 +89,31 @@ export function headers(): Record<string, string> {
 export async function ask<T>(path: string, asked: Asked = {}): Promise<T> {
   const response = await send(path, asked);
   if (!response.ok) throw await refusal(response);
-  return (await response.json()) as T;
+  noteAnswer(true);
+  try {
+    return (await response.json()) as T;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw unreached(error);
+    throw new Refused(
+      response.status,
+      "unreadable",
+      "the answer is not one of the service",
+      "see what stands between here and the service, such as a proxy, and what it says",
+    );
+  }
+}
+
+/** Asks again for as long as the service says that it is asked too often. */
+export async function patiently<T>(call: () => Promise<T>): Promise<T> {
+  for (let left = MOST_WAITS; ; left--) {
+    try {
+      return await call();
+    } catch (error) {
+      const { status, after } = problemOf(error);
+      if (status !== 429 || !left) throw error;
+      await new Promise((wake) => window.setTimeout(wake, Math.max(after, 1) * 1000));
+    }
+  }
 }
 
 async function send(
@@ -84,14 +129,15 @@ async function send(
   try {
     return await fetch(address(path, query), sent);
   } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Refused(
-      0,
-      "unreachable",
-      "the service does not answer",
-      "see whether `lamplighter serve` runs and can be reached from here",
-    );
+    throw unreached(error);
   }
+}
+
+/** Gives what a request has met with that found nobody; whoever has ended it knows so. */
+function unreached(error: unknown): unknown {
+  if (error instanceof DOMException && error.name === "AbortError") return error;
+  noteAnswer(false);
+  return new Refused(0, AWAY, "the service does not answer", REACH);
 }
 
 /** Reads why the service refused; a 401 also asks for a token. */
@@ -106,13 +152,22 @@ export async function refusal(response: Response): Promise<Refused> {
     const found = told[name];
     return typeof found === "string" ? found : otherwise;
   };
-  if (response.status === 401) for (const listener of onUnauthorized) listener();
-  return new Refused(
+  const said = `${response.status} ${response.statusText}`.trim();
+  if (GATEWAYS.includes(response.status) && !told["code"]) {
+    noteAnswer(false);
+    const detail = `the service does not answer; what stands in front of it says ${said}`;
+    return new Refused(response.status, AWAY, detail, REACH);
+  }
+  noteAnswer(true);
+  const found = new Refused(
     response.status,
     text("code", "unknown"),
-    text("detail", `the answer was ${response.status} ${response.statusText}`),
+    text("detail", `the answer was ${said}`),
     text("hint", ""),
+    Number(response.headers.get("Retry-After")) || 0,
   );
+  if (response.status === 401) for (const listener of onUnauthorized) listener(found);
+  return found;
 }
 
 /** Gives what went wrong as a `Refused`, whatever was thrown. */

@@ -1,19 +1,21 @@
 // What a page shows: read at once, kept up to date while it is looked at.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { keepAsking } from "./again";
 import { address, ask, problemOf, type Query, type Refused } from "./client";
+import { awaySince, watchAway } from "./reach";
 import { useMe } from "./session";
 import { hear, link, watchLink } from "./stream";
 
 export const POLL = 5_000;
-/** So many times as long as an answer took is waited before the next question. */
-const CALM = 20;
 
 export interface Data<T> {
   /** The last answer; undefined until there is one. */
   data: T | undefined;
   /** Why there is no newer one. */
   problem: Refused | undefined;
+  /** Since when there is none, in milliseconds since 1970. */
+  since: number | undefined;
   /** Whether an answer is being waited for that nothing stands for yet. */
   loading: boolean;
   /** Asks again now. */
@@ -24,91 +26,83 @@ export interface Ways {
   query?: Query;
   /** Topic of the stream that tells the same; without it, or without a stream, we ask again. */
   topic?: string;
-  /** Milliseconds after which to ask again; 0: never. */
+  /** Topic of the stream that tells when to ask again, if there is none that tells the same. */
+  signal?: string;
+  /** Milliseconds after which to ask again where nothing is told; 0: never. */
   every?: number;
+}
+
+interface Shown<T> {
+  target: string | null;
+  data?: T;
+  problem?: Refused;
+  since?: number;
 }
 
 /** Reads a path of the service, and keeps it up to date. A null path is not read. */
 export function useData<T>(
   path: string | null,
-  { query = {}, topic, every = POLL }: Ways = {},
+  { query = {}, topic, signal, every = POLL }: Ways = {},
 ): Data<T> {
   const target = path === null ? null : address(path, query);
   const heard = useHeard(topic);
-  const [shown, setShown] = useState<{ target: string | null; data?: T; problem?: Refused }>({
-    target: null,
-  });
+  const signalled = useHeard(signal);
+  const [shown, setShown] = useState<Shown<T>>({ target: null });
   const current = useRef<string | null>(null);
   current.current = target;
+  const trouble = useRef<Refused | undefined>(undefined);
 
+  const show = useCallback(
+    (data: T) => {
+      trouble.current = undefined;
+      setShown({ target, data });
+    },
+    [target],
+  );
   const refresh = useCallback(async () => {
     if (target === null) return;
     try {
       const data = await ask<T>(target);
-      if (current.current === target) setShown({ target, data });
+      if (current.current === target) show(data);
     } catch (error) {
       if (current.current !== target) return;
-      setShown((before) => ({
-        ...(before.target === target ? before : {}),
-        target,
-        problem: problemOf(error),
-      }));
+      const problem = problemOf(error);
+      trouble.current = problem;
+      setShown((before) => {
+        const kept = before.target === target ? before : {};
+        return { since: Date.now(), ...kept, target, problem };
+      });
     }
   }, [target]);
 
   useEffect(() => void refresh(), [refresh]);
   useEffect(() => {
     if (target === null || heard === undefined) return;
-    return hear(heard, (data) => setShown({ target, data: data as T }));
+    return hear(heard, (data) => show(data as T));
   }, [target, heard]);
-  useEffect(
-    () => repeated(refresh, every, () => heard !== undefined && link() === "live"),
-    [refresh, every, heard],
-  );
+  useEffect(() => {
+    if (target === null) return;
+    const rhythm = { every, topic: heard, signal: signalled };
+    return keepAsking(refresh, () => trouble.current, rhythm);
+  }, [refresh, every, heard, signalled]);
 
   const fits = shown.target === target;
   const data = fits ? shown.data : undefined;
   const problem = fits ? shown.problem : undefined;
-  return { data, problem, loading: target !== null && data === undefined && !problem, refresh };
-}
-
-/** Those of one tenant are told of single jobs only; they ask again for all else. */
-function useHeard(topic: string | undefined): string | undefined {
-  const whole = useMe().tenant === null;
-  return whole || topic?.startsWith("job:") ? topic : undefined;
+  const loading = target !== null && data === undefined && !problem;
+  return { data, problem, since: problem && shown.since, loading, refresh };
 }
 
 /**
- * Calls again and again while the tab is seen, never twice at once, and not while `spare` says so.
- * Answers that take long are asked for more rarely: looking must not become a load.
+ * Gives a topic if it is told to whoever looks; else they ask again. Those of one tenant are told of
+ * single jobs only, and most topics are for operators.
  */
-function repeated(
-  call: () => Promise<void>,
-  every: number,
-  spare: () => boolean,
-): (() => void) | undefined {
-  if (!every) return undefined;
-  let timer: number | undefined;
-  let ended = false;
-  const timed = async () => {
-    const began = performance.now();
-    await call();
-    if (!ended) next(Math.max(every, (performance.now() - began) * CALM));
-  };
-  const next = (after = every) => {
-    timer = window.setTimeout(() => {
-      if (document.hidden || spare()) next();
-      else void timed();
-    }, after);
-  };
-  const seen = () => document.hidden || spare() || void call();
-  next();
-  document.addEventListener("visibilitychange", seen);
-  return () => {
-    ended = true;
-    window.clearTimeout(timer);
-    document.removeEventListener("visibilitychange", seen);
-  };
+function useHeard(topic: string | undefined): string | undefined {
+  const { tenant, scopes } = useMe();
+  if (topic === undefined || !scopes.includes("jobs:read")) return undefined;
+  if (topic.startsWith("job:")) return topic;
+  const scope = topic === "schedules" ? "schedules:read" : "operator";
+  return tenant === null && scopes.includes(scope) ? topic : undefined;
 }
 
 /** Says how changes come at present, also after it has changed. */
@@ -116,4 +110,11 @@ export function useLink() {
   const [seen, setSeen] = useState(link);
   useEffect(() => watchLink(setSeen), []);
   return seen;
+}
+
+/** Says since when the service does not answer, also after it has changed; undefined: it does. */
+export function useAway(): number | undefined {
+  const [since, setSince] = useState(awaySince);
+  useEffect(() => watchAway(setSince), []);
+  return since;
 }

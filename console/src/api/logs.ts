@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { ask, place, problemOf, type Refused } from "./client";
+import { POLL } from "./data";
 import type { LogLine, LogPage } from "./schema";
 
 const PAUSE = 1_500;
@@ -11,18 +12,32 @@ export const MOST_LINES = 5_000;
 export interface Log {
   lines: readonly LogLine[];
   problem: Refused | undefined;
+  /** Whether nothing of it has been read yet. */
+  loading: boolean;
 }
 
-/** Reads the log of a job, and goes on while it is `growing`. */
-export function useLog(id: string, growing: boolean): Log {
-  const [log, setLog] = useState<Log>({ lines: [], problem: undefined });
+/**
+ * Reads the log of a job, again when its status has changed, and goes on while it is `growing`. That
+ * of null is not read.
+ */
+export function useLog(id: string | null, status: string | undefined, growing: boolean): Log {
+  const [log, setLog] = useState<Log>({ lines: [], problem: undefined, loading: true });
   useEffect(() => {
+    if (id === null) return;
     let ended = false;
     let timer: number | undefined;
     let cursor: string | null = null;
     let lines: readonly LogLine[] = [];
+    let pause: number | null;
+    const show = () =>
+      setLog((before) =>
+        before.lines === lines && !before.problem && !before.loading
+          ? before
+          : { lines, problem: undefined, loading: false },
+      );
     const read = async () => {
       try {
+        pause = growing ? PAUSE : null;
         for (;;) {
           const page: LogPage = await ask(place("v1/jobs", id, "logs"), {
             query: { limit: 100, cursor },
@@ -31,12 +46,15 @@ export function useLog(id: string, growing: boolean): Log {
           if (!page.lines.length) break;
           cursor = page.next;
           lines = [...lines, ...page.lines].slice(-MOST_LINES);
-          setLog({ lines, problem: undefined });
+          show();
         }
+        show();
       } catch (error) {
-        if (!ended) setLog({ lines, problem: problemOf(error) });
+        const problem = problemOf(error);
+        pause = problem.isLasting ? null : Math.max(POLL, problem.after * 1000);
+        if (!ended) setLog({ lines, problem, loading: false });
       }
-      if (!ended && growing) timer = window.setTimeout(() => void again(), PAUSE);
+      if (!ended && pause !== null) timer = window.setTimeout(() => void again(), pause);
     };
     const again = async () => {
       if (!document.hidden) return read();
@@ -47,6 +65,6 @@ export function useLog(id: string, growing: boolean): Log {
       ended = true;
       window.clearTimeout(timer);
     };
-  }, [id, growing]);
+  }, [id, status, growing]);
   return log;
 }

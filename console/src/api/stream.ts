@@ -4,13 +4,16 @@
 // the tab is hidden, comes back by itself, and where there is none the page asks every few seconds.
 
 import { address, headers, refusal } from "./client";
+import { noteAnswer, watchAway } from "./reach";
 
 export type Link = "connecting" | "live" | "polling" | "hidden";
 
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
-const LONGEST_SILENCE = 60_000;
+/** The service gives a sign of life every 15 seconds. */
+const LONGEST_SILENCE = 40_000;
 const NO_STREAM_PAUSE = 300_000;
+const NEXT_PAGE = 1_000;
 
 type Hear = (data: unknown) => void;
 
@@ -18,7 +21,6 @@ const topics = new Map<string, Set<Hear>>();
 const watchers = new Set<(link: Link) => void>();
 let state: Link = "connecting";
 let running: AbortController | undefined;
-let lastId = "";
 let pause = FIRST_PAUSE;
 let again: number | undefined;
 
@@ -53,7 +55,8 @@ export function restart(after = 30): void {
   window.clearTimeout(again);
   if (document.hidden) say("hidden");
   else if (topics.size) again = window.setTimeout(() => void run(), after);
-  else say("polling");
+  // Most often another page follows at once, with topics of its own.
+  else again = window.setTimeout(() => say("polling"), NEXT_PAGE);
 }
 
 function say(next: Link): void {
@@ -66,10 +69,8 @@ async function run(): Promise<void> {
   const mine = new AbortController();
   running = mine;
   try {
-    const sent: Record<string, string> = { ...headers(), Accept: "text/event-stream" };
-    if (lastId) sent["Last-Event-ID"] = lastId;
     const response = await fetch(address("v1/events", { topic: [...topics.keys()] }), {
-      headers: sent,
+      headers: { ...headers(), Accept: "text/event-stream" },
       cache: "no-store",
       signal: mine.signal,
     });
@@ -81,6 +82,7 @@ async function run(): Promise<void> {
       return;
     }
     say("live");
+    noteAnswer(true);
     pause = FIRST_PAUSE;
     await read(response.body, mine);
   } catch {
@@ -125,7 +127,6 @@ function tell(block: string): void {
     const value = at < 0 ? "" : line.slice(at + 1).replace(/^ /, "");
     if (name === "event") topic = value;
     else if (name === "data") data.push(value);
-    else if (name === "id") lastId = value;
   }
   const heard = topics.get(topic);
   if (!heard || !data.length) return;
@@ -138,3 +139,9 @@ function tell(block: string): void {
 }
 
 document.addEventListener("visibilitychange", () => restart());
+// A machine that loses its network tells so long before the stream would be missed.
+addEventListener("offline", () => restart());
+addEventListener("online", () => restart());
+watchAway((since) => {
+  if (since === undefined && state === "polling") restart();
+});

@@ -1,7 +1,7 @@
 // Dead letters run again, or removed, some at a time. It goes on while other pages are shown.
 
 import { useEffect, useState } from "preact/hooks";
-import { ask, problemOf, type Refused } from "../api/client";
+import { ask, patiently, problemOf, type Refused } from "../api/client";
 import type { DeadDone } from "../api/schema";
 import { announce } from "./news";
 import { plural } from "./text";
@@ -85,7 +85,8 @@ async function goOn(id: number, order: Order, from: string): Promise<void> {
     if (order.rate) await new Promise((wake) => window.setTimeout(wake, 1000));
     if (stateOf(id) !== "running") return;
     try {
-      const answer: DeadDone = await part(order, cursor);
+      const from: string = cursor;
+      const answer: DeadDone = await patiently(() => part(order, from));
       const done = (batches.find((each) => each.id === id)?.done ?? 0) + answer.done;
       update(id, { done });
       cursor = answer.next;

@@ -50,9 +50,23 @@ export function clock(instant: string): string {
   return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${two(at.getMilliseconds(), 3)}`;
 }
 
+/** `+01:00` or `UTC`: how far the clock of whoever looks is ahead at an instant. */
+export function zone(instant: string): string {
+  const ahead = -new Date(instant).getTimezoneOffset();
+  if (!ahead) return "UTC";
+  const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
+  const size = Math.abs(ahead);
+  return `${ahead < 0 ? "-" : "+"}${two(size / 60)}:${two(size % 60)}`;
+}
+
 /** `12:04` of a time that is known to be near. */
 export function minute(milliseconds: number): string {
   return clock(new Date(milliseconds).toISOString()).slice(11, 16);
+}
+
+/** `12:04:59` of a time that is known to be near. */
+export function second(milliseconds: number): string {
+  return clock(new Date(milliseconds).toISOString()).slice(11, 19);
 }
 
 const listeners = new Set<(now: number) => void>();

@@ -31,8 +31,8 @@ function Causes({ route }: PageProps) {
   const query = picked(route, NAMES);
   const filtered = Object.values(query).some((values) => values.length);
   const running = useBatches().some(({ state }) => state === "running");
-  const topic = filtered ? {} : { topic: "dlq" };
-  const groups = useData<DeadGroups>("v1/dlq", { query, ...topic, every: running ? 2_000 : 5_000 });
+  const told = filtered ? { signal: "dlq" } : { topic: "dlq" };
+  const groups = useData<DeadGroups>("v1/dlq", { query, ...told, every: running ? 2_000 : 5_000 });
   const number = groups.data?.groups.reduce((sum, group) => sum + group.count, 0) ?? 0;
   return (
     <Page
@@ -64,7 +64,7 @@ function Causes({ route }: PageProps) {
             rows={groups}
             keyOf={groupKey}
             columns={groupColumns}
-            empty="No dead letters. All is well."
+            empty={filtered ? "No dead letter fits." : "No dead letters."}
           />
         )}
       </Loaded>
@@ -79,8 +79,11 @@ function OneCause({ route }: PageProps) {
     limit: 50,
     cursor: route.query.get("cursor"),
   };
-  const jobs = useData<JobPage>("v1/jobs", { query });
-  const groups = useData<DeadGroups>("v1/dlq", { query: picked(route, NAMES) });
+  const jobs = useData<JobPage>("v1/jobs", { query, signal: "dlq" });
+  const groups = useData<DeadGroups>("v1/dlq", {
+    query: picked(route, NAMES),
+    signal: "dlq",
+  });
   const group = groups.data?.groups[0];
   const after = () => void jobs.refresh();
   return (

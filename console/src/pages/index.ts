@@ -1,7 +1,7 @@
 // Every page there is. A page is one file here, and one line below.
 
 import type { ComponentType } from "preact";
-import type { Scope } from "../api/session";
+import type { Terms } from "../api/session";
 import type { Route } from "../lib/route";
 import { Dead } from "./dead";
 import { JobPage } from "./job";
@@ -18,25 +18,24 @@ export interface PageProps {
   route: Route;
 }
 
-export interface PageEntry {
+/** A page. Whoever does not fulfil its terms does not find it in the menu. */
+export interface PageEntry extends Terms {
   /** First part of its address. */
   path: string;
   name: string;
   /** `g` and this key lead there. */
   key: string;
-  /** Who lacks it does not see the page in the menu. */
-  scope: Scope;
   show: ComponentType<PageProps>;
 }
 
 export const PAGES: readonly PageEntry[] = [
-  { path: "", name: "Overview", key: "o", scope: "operator", show: Overview },
+  { path: "", name: "Overview", key: "o", scope: "operator", whole: true, show: Overview },
   { path: "jobs", name: "Jobs", key: "j", scope: "jobs:read", show: Jobs },
   { path: "dead", name: "Dead letters", key: "d", scope: "operator", show: Dead },
   { path: "schedules", name: "Schedules", key: "s", scope: "schedules:read", show: Schedules },
-  { path: "workers", name: "Workers", key: "w", scope: "operator", show: Workers },
-  { path: "queues", name: "Queues", key: "q", scope: "operator", show: Queues },
-  { path: "tenants", name: "Tenants", key: "t", scope: "operator", show: Tenants },
+  { path: "workers", name: "Workers", key: "w", scope: "operator", whole: true, show: Workers },
+  { path: "queues", name: "Queues", key: "q", scope: "operator", whole: true, show: Queues },
+  { path: "tenants", name: "Tenants", key: "t", scope: "operator", whole: true, show: Tenants },
 ];
 
 const JOB: PageEntry = { path: "jobs", name: "Job", key: "", scope: "jobs:read", show: JobPage };

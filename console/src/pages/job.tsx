@@ -14,7 +14,7 @@ import { Json } from "../parts/json";
 import { LogView } from "../parts/log";
 import { By } from "../parts/note";
 import { Facts, Page, Panel } from "../parts/panel";
-import { Loaded, Problem } from "../parts/problem";
+import { Loaded, PageProblem } from "../parts/problem";
 import { Status } from "../parts/status";
 import { Block, Name, Text } from "../parts/text";
 import { Ago, Took } from "../parts/time";
@@ -27,13 +27,14 @@ export function JobPage({ route }: PageProps) {
   const job = useData<Job>(path, { topic: `job:${id}` });
   const over = job.data !== undefined && isOver(job.data.status);
   const isRunning = job.data?.status === "running" || job.data?.status === "cancelling";
+  const isWaiting = job.data !== undefined && !over && !isRunning;
   const may = useMay();
   const input = useData<JobInput>(`${path}/input`, { every: isRunning ? 2_000 : 0 });
   const attempts = useData<Attempts>(may("operator") ? `${path}/attempts` : null, {
     every: isRunning ? 5_000 : 0,
   });
-  const why = useData<Explanation>(may("operator") && !over && !isRunning ? `${path}/why` : null);
-  const log = useLog(id, !over);
+  const why = useData<Explanation>(may("operator") && isWaiting ? `${path}/why` : null);
+  const log = useLog(job.data ? id : null, job.data?.status, isRunning);
   useAgain(job.data, [input, attempts, why]);
   return (
     <Page
@@ -47,14 +48,15 @@ export function JobPage({ route }: PageProps) {
         {(job) => (
           <>
             <Summary job={job} input={input.data} />
-            {why.data && !over && <Why why={why.data} />}
+            {why.data && isWaiting && <Why why={why.data} />}
             <Panel title="Attempts">
               {!may("operator") && (
                 <p class="dim">Attempts are shown to those with the scope operator.</p>
               )}
               <Timeline job={job} attempts={attempts.data?.attempts ?? []} />
               {attempts.data && <AttemptList attempts={attempts.data.attempts} />}
-              {attempts.problem && <Problem problem={attempts.problem} />}
+              {attempts.data?.attempts.length === 0 && <p class="dim">{neverTried(job)}</p>}
+              {attempts.problem && <PageProblem problem={attempts.problem} />}
             </Panel>
             <Failure job={job} />
             <div class="columns">
@@ -236,6 +238,11 @@ function Why({ why }: { why: Explanation }) {
   );
 }
 
+function neverTried({ status, started_at }: Job): string {
+  if (started_at) return "None is kept.";
+  return isOver(status) ? "It was never started." : "None yet.";
+}
+
 function Failure({ job }: { job: Job }) {
   if (!job.error) return null;
   return (
@@ -250,7 +257,16 @@ function Failure({ job }: { job: Job }) {
 
 function Result({ job }: { job: Job }) {
   if (job.result_note) return <Text value={job.result_note} />;
-  if (job.status !== "succeeded")
-    return <p class="dim">{isOver(job.status) ? "None." : "None yet."}</p>;
-  return <Json value={job.result} />;
+  if (job.status === "succeeded") return <Json value={job.result} />;
+  return <p class="dim">{NO_RESULT[job.status] ?? "None yet: it has not run to its end."}</p>;
 }
+
+/** Why a job that has not succeeded has no result; others wait for their first attempt. */
+const NO_RESULT: Record<string, string> = {
+  running: "None yet: it is running.",
+  cancelling: "None yet: it is being cancelled.",
+  retrying: "None yet: it has failed, and will be tried again.",
+  dead: "None: it failed for good.",
+  cancelled: "None: it was cancelled.",
+  expired: "None: it expired, because its start deadline passed before it began.",
+};

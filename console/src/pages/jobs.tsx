@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { problemOf } from "../api/client";
+import { patiently, problemOf } from "../api/client";
 import { useData } from "../api/data";
 import { change, fits, LABELS, MEANINGS, VERBS, type Verb } from "../api/jobs";
 import type { Job, JobPage, JobTypes } from "../api/schema";
@@ -29,11 +29,12 @@ interface Outcome {
 /** All jobs, newest first, by filter. */
 export function Jobs({ route }: PageProps) {
   const query = { ...picked(route, NAMES), limit: 50, cursor: route.query.get("cursor") };
-  const page = useData<JobPage>("v1/jobs", { query });
+  const page = useData<JobPage>("v1/jobs", { query, signal: "overview" });
   const types = useData<JobTypes>("v1/types", { every: 0 });
   const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
   const [outcomes, setOutcomes] = useState<readonly Outcome[]>([]);
   const where = route.query.toString();
+  const isPlain = NAMES.every((name) => !route.query.has(name));
   useEffect(() => choose(new Set()), [where]);
   const jobs = page.data?.jobs ?? [];
   const selected = jobs.filter((job) => chosen.has(job.id));
@@ -62,7 +63,7 @@ export function Jobs({ route }: PageProps) {
               keyOf={(job) => job.id}
               columns={jobColumns}
               selection={{ chosen, choose }}
-              empty={next ? "None on this page; the search goes on with the next." : "No job fits."}
+              empty={emptiness(next, isPlain && !route.query.has("cursor"))}
             />
             <Pager route={route} next={next} />
           </>
@@ -70,6 +71,12 @@ export function Jobs({ route }: PageProps) {
       </Loaded>
     </Page>
   );
+}
+
+/** Says why no row is there. */
+function emptiness(next: string | null, isAll: boolean): string {
+  if (next !== null) return "None on this page; the search goes on with the next.";
+  return isAll ? "There are no jobs." : "No job fits.";
 }
 
 function filters(types: JobTypes | undefined) {
@@ -93,7 +100,8 @@ async function changeAll(jobs: readonly Job[], verb: Verb, reason: string): Prom
     for (let job = left.shift(); job; job = left.shift()) {
       const id = job.id;
       try {
-        found.push({ id, good: true, text: (await change(id, verb, reason)).status });
+        const changed = await patiently(() => change(id, verb, reason));
+        found.push({ id, good: true, text: changed.status });
       } catch (error) {
         found.push({ id, good: false, text: problemOf(error).detail });
       }

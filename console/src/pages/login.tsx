@@ -1,18 +1,18 @@
 import { useState } from "preact/hooks";
+import type { Refused } from "../api/client";
 import { keepToken, token } from "../api/token";
 import { Lamp } from "../parts/lamp";
+import { Text } from "../parts/text";
 
-/** Asks for a token. It is kept in this tab only. */
-export function Login({ enter }: { enter: () => Promise<void> }) {
+/** Asks for a token, and says why the one before is not taken. It is kept in this tab only. */
+export function Login({ enter, why }: { enter: () => Promise<void>; why: Refused }) {
   const [typed, setTyped] = useState("");
-  const [refused, setRefused] = useState(token() !== null);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (!typed.trim()) return;
     keepToken(typed.trim());
     setTyped("");
     await enter();
-    setRefused(true);
   };
   return (
     <main class="alone">
@@ -21,10 +21,13 @@ export function Login({ enter }: { enter: () => Promise<void> }) {
         Lamplighter
       </h1>
       <form onSubmit={submit}>
-        {refused && (
-          <p class="problem" role="alert">
-            The service does not take this token: it is wrong, has ended, or was revoked.
-          </p>
+        {token() !== null && (
+          <div class="problem" role="alert">
+            <p>The service does not take this token.</p>
+            <p class="dim">
+              <Text value={[why.detail, why.hint].filter(Boolean).join("; ")} />
+            </p>
+          </div>
         )}
         <label class="field">
           Token

@@ -3,7 +3,7 @@ import { useData } from "../api/data";
 import type { Count, DeadGroups, Overview as Standing, Stats } from "../api/schema";
 import { useMay } from "../api/session";
 import { type Filters, href } from "../lib/route";
-import { count } from "../lib/text";
+import { count, cut, plainly } from "../lib/text";
 import { duration } from "../lib/time";
 import { Chart } from "../parts/chart";
 import { groupColumns, groupKey } from "../parts/dead-columns";
@@ -18,7 +18,7 @@ const GROUPS = 5;
 export function Overview() {
   const may = useMay();
   const standing = useData<Standing>("v1/overview", { topic: "overview" });
-  const stats = useData<Stats>("v1/stats", { query: { minutes: 60 }, every: 10_000 });
+  const stats = useData<Stats>("v1/stats", { query: { minutes: 60 }, signal: "overview" });
   const dead = useData<DeadGroups>("v1/dlq", { topic: "dlq" });
   return (
     <Page title="Overview">
@@ -33,7 +33,7 @@ export function Overview() {
               rows={newest(groups)}
               keyOf={groupKey}
               columns={groupColumns}
-              empty="No dead letters. All is well."
+              empty="No dead letters."
             />
           )}
         </Loaded>
@@ -86,17 +86,17 @@ function Tiles({ standing }: { standing: Standing }) {
         value={count(last.failed)}
         more={`${count(last.retried)} tried again`}
         bad={last.failed > 0}
-        filters={{ status: "retrying" }}
+        filters={{ status: "dead" }}
       />
       <Tile
         label="Start lag, median"
         value={seconds(lag.p50_seconds)}
-        more={`p99 ${seconds(lag.p99_seconds)}`}
+        more={lag.p50_seconds === null ? "none started lately" : `p99 ${seconds(lag.p99_seconds)}`}
       />
       <Tile
         label="Oldest due"
         value={oldest ? duration(oldest.due_seconds) : "none"}
-        more={oldest ? `in ${oldest.queue.slice(0, 24)}` : "nothing waits"}
+        more={oldest ? `in ${cut(plainly(oldest.queue), 24)}` : "nothing is due"}
         link={oldest ? href(["jobs", oldest.id]) : undefined}
       />
       <Tile
@@ -109,16 +109,18 @@ function Tiles({ standing }: { standing: Standing }) {
       <Tile
         label="Workers"
         value={count(workers)}
-        more={
-          standing.fire_lag_seconds > 1
-            ? `schedules ${duration(standing.fire_lag_seconds)} late`
-            : ""
-        }
+        more={troubleOf(standing)}
         bad={workers === 0}
         link="#/workers"
       />
     </div>
   );
+}
+
+/** What is wrong with those who do the work. */
+function troubleOf({ workers, fire_lag_seconds: late }: Standing): string {
+  if (workers === 0) return "nothing is run";
+  return late > 1 ? `schedules ${duration(late)} late` : "";
 }
 
 interface TileProps {

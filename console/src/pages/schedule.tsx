@@ -7,7 +7,7 @@ import { useMay } from "../api/session";
 import { useShortcuts } from "../lib/keys";
 import { announce } from "../lib/news";
 import { go, href } from "../lib/route";
-import { count } from "../lib/text";
+import { count, plural } from "../lib/text";
 import { duration } from "../lib/time";
 import { Act } from "../parts/act";
 import { Instant } from "../parts/instant";
@@ -248,9 +248,9 @@ function Backfilling({ state }: { state: BackfillState }) {
         aria-label="progress of the backfill"
       />
       <p class="dim">
-        {count(state.made)} jobs made, {count(state.at_once)} unfinished at once; all up to{" "}
-        <Instant at={state.at} /> have theirs, of <Instant at={state.from} /> to{" "}
-        <Instant at={state.to} />.
+        {plural(state.made, "job")} made, at most {count(state.at_once)} unfinished at once. It goes
+        from <Instant at={state.from} /> to <Instant at={state.to} />, and has come to{" "}
+        <Instant at={state.at} />.
       </p>
     </Panel>
   );

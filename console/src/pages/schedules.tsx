@@ -1,6 +1,6 @@
 import { useData } from "../api/data";
 import type { JobTypes, SchedulePage, ScheduleShape } from "../api/schema";
-import { useMay, useMe } from "../api/session";
+import { useMay } from "../api/session";
 import { useShortcuts } from "../lib/keys";
 import { go, href } from "../lib/route";
 import { plural } from "../lib/text";
@@ -29,11 +29,9 @@ function List({ route }: PageProps) {
   useShortcuts(
     may("schedules:write") ? [{ keys: "n", what: "new schedule", do: () => go(create) }] : [],
   );
-  // Changes are told to those who see the schedules of all tenants, and jobs.
-  const hears = useMe().tenant === null && may("jobs:read");
   const query = Object.fromEntries(NAMES.map((name) => [name, route.query.getAll(name)]));
   const isPlain = Object.values(query).every((values) => values.length === 0);
-  const topic = isPlain && hears ? { topic: "schedules" } : {};
+  const topic = isPlain ? { topic: "schedules" } : {};
   const page = useData<SchedulePage>("v1/schedules", { query, ...topic });
   const types = useData<JobTypes>(may("jobs:read") ? "v1/types" : null, { every: 0 });
   const names = [...new Set(types.data?.types.map(({ name }) => name))].sort();
@@ -88,11 +86,16 @@ const COLUMNS: readonly Column<ScheduleShape>[] = [
       </a>
     ),
   },
-  { head: "Type", cell: ({ type }) => <Name value={type} most={40} />, wide: true },
+  { head: "Type", cell: ({ type }) => <Name value={type} most={40} />, wide: true, brief: true },
   { head: "When", cell: (schedule) => <Line value={inShort(schedule)} most={80} />, wide: true },
   { head: "Next run", cell: (schedule) => <NextRun schedule={schedule} /> },
   { head: "Last run", cell: (schedule) => <LastRun schedule={schedule} />, wide: true },
-  { head: "Tenant", cell: ({ tenant }) => <Name value={tenant} most={24} />, wide: true },
+  {
+    head: "Tenant",
+    cell: ({ tenant }) => <Name value={tenant} most={24} />,
+    wide: true,
+    brief: true,
+  },
 ];
 
 /** The first sentence of the description; the others are about what the clocks do. */

@@ -6,6 +6,7 @@ import { announce } from "../lib/news";
 import { href } from "../lib/route";
 import { type Look, looked, type Share, shares } from "../lib/shares";
 import { count, counted } from "../lib/text";
+import { useNow } from "../lib/time";
 import { Act } from "../parts/act";
 import { Held, HoldAct } from "../parts/hold-act";
 import { Page } from "../parts/panel";
@@ -15,11 +16,12 @@ import { Name } from "../parts/text";
 
 /** Who shares the workers, in which proportion, and who gets how much of them. */
 export function Tenants() {
-  const answer = useData<Answer>("v1/tenants");
+  const answer = useData<Answer>("v1/tenants", { signal: "overview" });
+  const now = useNow();
   const [looks, setLooks] = useState<readonly Look[]>([]);
   useEffect(() => {
     const { data } = answer;
-    if (data) setLooks((before) => looked(before, data.tenants));
+    if (data) setLooks((before) => looked(before, data.tenants, Date.now()));
   }, [answer.data]);
   const put = async (name: string, body: TenantChange, reason: string) => {
     await ask(place("v1/tenants", name), { method: "PUT", query: { reason }, body });
@@ -30,10 +32,9 @@ export function Tenants() {
     <Page title="Tenants">
       <p class="dim explained">
         The upper bar is a tenant's part of the weights of all that have something to run and are
-        not held; the lower one its part of what was running{" "}
-        {looks.length > 1 ? `at the last ${looks.length} looks, 5 seconds apart` : "just now"}.
-        While all have enough waiting, both grow alike; whoever has little to run leaves the rest to
-        others.
+        not held; the lower one its part of what was running in the last minute, as far as this page
+        has seen it. While all have enough waiting, both grow alike; whoever has little to run
+        leaves the rest to others.
       </p>
       <Loaded from={answer}>
         {({ tenants }) => (
@@ -41,7 +42,7 @@ export function Tenants() {
             caption="tenants by name"
             rows={tenants}
             keyOf={(tenant) => tenant.name}
-            columns={columns(shares(tenants, looks), put)}
+            columns={columns(shares(tenants, looks, now), put)}
             empty="No tenant has settings, waiting or running jobs."
           />
         )}

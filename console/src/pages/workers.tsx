@@ -24,7 +24,7 @@ export function Workers() {
               rows={workers}
               keyOf={(worker) => worker.id}
               columns={COLUMNS}
-              empty="No worker has joined: nothing runs until one does."
+              empty="There is no worker: nothing runs until one joins."
             />
           </>
         )}
@@ -49,7 +49,14 @@ function Sum({ workers }: { workers: readonly Worker[] }) {
 }
 
 const COLUMNS: readonly Column<Worker>[] = [
-  { head: "Worker", cell: ({ id }) => <Name value={id} most={40} /> },
+  {
+    head: "Worker",
+    cell: ({ id }) => (
+      <span class="title">
+        <Name value={id} most={40} />
+      </span>
+    ),
+  },
   { head: "Health", cell: (worker) => <Health worker={worker} /> },
   { head: "At work", cell: (worker) => <Load worker={worker} /> },
   { head: "Queues", cell: ({ queues }) => <Queues names={queues} />, wide: true },

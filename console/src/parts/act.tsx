@@ -106,7 +106,7 @@ export function ActDialog({
         {problem && <Problem problem={problem} />}
         <footer>
           <button type="button" onClick={close}>
-            Cancel
+            Leave it
           </button>
           <button
             type="submit"

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { minute } from "../lib/time";
+import { useStale } from "./stale";
 
 export interface Series {
   name: string;
@@ -25,6 +26,8 @@ const HEIGHT = 120;
 /** A drawing of numbers over time. Pointing at it, or the arrow keys, tell the numbers. */
 export function Chart({ title, times, series, kind, format }: Props) {
   const [at, setAt] = useState<number>();
+  const isOld = useStale() !== undefined;
+  const last = times.at(-1);
   const top = ceiling(
     kind === "bars"
       ? tops(series, times.length)
@@ -51,7 +54,7 @@ export function Chart({ title, times, series, kind, format }: Props) {
           <span class="dim">
             {times[shown] === undefined
               ? ""
-              : at === undefined
+              : at === undefined && !isOld
                 ? "this minute"
                 : minute(times[shown])}
           </span>
@@ -88,7 +91,9 @@ export function Chart({ title, times, series, kind, format }: Props) {
         </svg>
         <span class="scale top dim">{format(top)}</span>
         <span class="scale bottom dim">{times[0] === undefined ? "" : minute(times[0])}</span>
-        <span class="scale bottom right dim">now</span>
+        <span class="scale bottom right dim">
+          {isOld && last !== undefined ? minute(last) : "now"}
+        </span>
       </div>
     </figure>
   );
@@ -179,7 +184,7 @@ function summary(
   const said = series.map(({ name, values }) => {
     const found = values.filter(known);
     return found.length
-      ? `${name}: now ${format(found.at(-1) ?? 0)}, at most ${format(Math.max(...found))}`
+      ? `${name}: last ${format(found.at(-1) ?? 0)}, at most ${format(Math.max(...found))}`
       : `${name}: nothing`;
   });
   return `${title}, last hour. ${said.join("; ")}. Arrow keys tell the minutes.`;

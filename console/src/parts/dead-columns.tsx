@@ -19,7 +19,12 @@ export const groupColumns: readonly Column<DeadGroup>[] = [
     ),
   },
   { head: "Type", cell: (group) => <Name value={group.type} most={40} /> },
-  { head: "Queue", cell: (group) => <Name value={group.queue} most={24} />, wide: true },
+  {
+    head: "Queue",
+    cell: (group) => <Name value={group.queue} most={24} />,
+    wide: true,
+    brief: true,
+  },
   { head: "Newest", cell: (group) => <Ago at={group.newest_at} />, wide: true },
   {
     head: "",

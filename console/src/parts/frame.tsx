@@ -1,10 +1,11 @@
 import type { ComponentChildren, Ref } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useLink } from "../api/data";
-import { useMay, useMe } from "../api/session";
+import { useAway, useLink } from "../api/data";
+import { useMe, useSees } from "../api/session";
 import { token } from "../api/token";
 import type { Route } from "../lib/route";
 import { nextTheme, theme } from "../lib/theme";
+import { second } from "../lib/time";
 import { PAGES, pageOf } from "../pages";
 import { Lamp } from "./lamp";
 import { Text } from "./text";
@@ -21,7 +22,7 @@ interface Props {
 
 /** What stands around every page: the ways to the others, who we are, and how fresh things are. */
 export function Frame({ route, help, leave, main, children }: Props) {
-  const may = useMay();
+  const sees = useSees();
   const here = pageOf(route);
   const menu = useRef<HTMLUListElement>(null);
   useEffect(() => {
@@ -40,7 +41,7 @@ export function Frame({ route, help, leave, main, children }: Props) {
         </a>
         <nav aria-label="pages">
           <ul ref={menu}>
-            {PAGES.filter((page) => may(page.scope)).map((page) => (
+            {PAGES.filter(sees).map((page) => (
               <li key={page.path}>
                 <a
                   href={`#/${page.path}`}
@@ -56,10 +57,28 @@ export function Frame({ route, help, leave, main, children }: Props) {
         <Foot help={help} leave={leave} />
       </header>
       <main id="main" tabIndex={-1} ref={main}>
+        <Away />
         {children}
       </main>
       <Tray />
       <Toasts />
+    </div>
+  );
+}
+
+/** Says, once for all parts of a page, that what they show is not of now. */
+function Away() {
+  const since = useAway();
+  if (since === undefined) return null;
+  return (
+    <div class="problem" role="alert">
+      <p>
+        <b>The service does not answer</b>, since {second(since)}.
+      </p>
+      <p class="dim">
+        What is shown is from before. See whether <code>lamplighter serve</code> runs and can be
+        reached from here; this page goes on by itself as soon as it answers.
+      </p>
     </div>
   );
 }
@@ -75,12 +94,17 @@ const LINKS = { connecting: "connecting", live: "live", polling: "every 5 s", hi
 function Foot({ help, leave }: { help: () => void; leave: () => void }) {
   const me = useMe();
   const link = useLink();
+  const isAway = useAway() !== undefined && link !== "hidden";
   const [chosen, setChosen] = useState(theme);
   return (
     <div class="foot">
-      <span class={`link ${link}`} role="status" title="how changes come to this page">
+      <span
+        class={`link ${isAway ? "away" : link}`}
+        role="status"
+        title="how changes come to this page"
+      >
         <i aria-hidden="true" />
-        {LINKS[link]}
+        {isAway ? "no answer" : LINKS[link]}
       </span>
       <span class="who" title={`scopes: ${me.scopes.join(", ") || "none"}`}>
         <Text value={me.name} />

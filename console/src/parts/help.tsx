@@ -1,3 +1,4 @@
+import { useSees } from "../api/session";
 import { ALWAYS, pageShortcuts } from "../lib/keys";
 import { PAGES } from "../pages";
 import { Dialog } from "./dialog";
@@ -5,7 +6,7 @@ import { Dialog } from "./dialog";
 /** What the keyboard can do. */
 export function Help({ onClose }: { onClose: () => void }) {
   const own = pageShortcuts();
-  const places = PAGES.map(({ key, name }) => ({
+  const places = PAGES.filter(useSees()).map(({ key, name }) => ({
     keys: `g ${key}`,
     what: `go to ${name.toLowerCase()}`,
   }));

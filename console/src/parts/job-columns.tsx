@@ -3,8 +3,8 @@ import { href } from "../lib/route";
 import { between, duration } from "../lib/time";
 import { Status } from "./status";
 import type { Column } from "./table";
-import { Line, Name } from "./text";
-import { Ago } from "./time";
+import { Id, Line, Name } from "./text";
+import { Ago, Took } from "./time";
 
 /** A job in a list: enough to know whether to open it. */
 export const jobColumns: readonly Column<Job>[] = [
@@ -18,25 +18,11 @@ export const jobColumns: readonly Column<Job>[] = [
   },
   { head: "Type", cell: (job) => <Name value={job.type} most={40} /> },
   { head: "Status", cell: (job) => <Status status={job.status} /> },
-  { head: "Queue", cell: (job) => <Name value={job.queue} most={24} />, wide: true },
-  { head: "Tenant", cell: (job) => <Name value={job.tenant} most={24} />, wide: true },
+  { head: "Queue", cell: (job) => <Name value={job.queue} most={24} />, wide: true, brief: true },
+  { head: "Tenant", cell: (job) => <Name value={job.tenant} most={24} />, wide: true, brief: true },
   { head: "Created", cell: (job) => <Ago at={job.created_at} />, wide: true },
   { head: "What", cell: (job) => <Gist job={job} />, wide: true },
 ];
-
-/** An id; on a narrow screen its end, which tells jobs of the same time apart. */
-function Id({ value }: { value: string }) {
-  return (
-    <>
-      <span class="if-wide">
-        <Name value={value} />
-      </span>
-      <span class="if-narrow" aria-hidden="true">
-        <Name value={`…${value.slice(-6)}`} />
-      </span>
-    </>
-  );
-}
 
 /** The one thing that matters most about a job of its status. */
 export function Gist({ job }: { job: Job }) {
@@ -50,13 +36,20 @@ export function Gist({ job }: { job: Job }) {
   }
   if (job.next_run && job.status === "scheduled") {
     return (
-      <span>
+      <span class="brief">
         due <Ago at={job.next_run} />
       </span>
     );
   }
   if (job.status === "succeeded" && job.started_at && job.finished_at) {
-    return <span class="dim">took {duration(between(job.started_at, job.finished_at))}</span>;
+    return <span class="dim brief">took {duration(between(job.started_at, job.finished_at))}</span>;
+  }
+  if (job.started_at && (job.status === "running" || job.status === "cancelling")) {
+    return (
+      <span class="dim brief">
+        for <Took from={job.started_at} to={null} />
+      </span>
+    );
   }
   return job.reason ? <Line value={job.reason} most={90} /> : <span class="dim">–</span>;
 }

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { type Log, MOST_LINES } from "../api/logs";
 import { clock } from "../lib/time";
-import { Problem } from "./problem";
+import { PageProblem } from "./problem";
 import { Text } from "./text";
 
 const TONES: Record<string, string> = {
@@ -11,6 +11,12 @@ const TONES: Record<string, string> = {
   err: "warn",
   debug: "still",
 };
+
+function emptiness({ loading, problem }: Log, growing: boolean): string {
+  if (loading) return "one moment…";
+  if (problem) return "Nothing is known of it.";
+  return growing ? "Nothing so far." : "It has logged nothing.";
+}
 
 /** A log. It stays at its end while it grows, unless somebody has scrolled back. */
 export function LogView({ log, growing }: { log: Log; growing: boolean }) {
@@ -25,12 +31,12 @@ export function LogView({ log, growing }: { log: Log; growing: boolean }) {
   };
   return (
     <>
-      {log.problem && <Problem problem={log.problem} />}
+      {log.problem && <PageProblem problem={log.problem} />}
       {log.lines.length === MOST_LINES && (
         <p class="dim">The last {MOST_LINES.toLocaleString("en")} lines.</p>
       )}
       {log.lines.length === 0 ? (
-        <p class="empty dim">{growing ? "Nothing so far." : "It has logged nothing."}</p>
+        <p class="empty dim">{emptiness(log, growing)}</p>
       ) : (
         <div
           class="log"

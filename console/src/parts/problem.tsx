@@ -1,6 +1,8 @@
 import type { ComponentChildren } from "preact";
 import type { Refused } from "../api/client";
 import type { Data } from "../api/data";
+import { second } from "../lib/time";
+import { Stale } from "./stale";
 import { Text } from "./text";
 
 /** Why something was not done, and what to do about it. */
@@ -12,14 +14,39 @@ export function Problem({ problem }: { problem: Refused }) {
       </p>
       {problem.hint && (
         <p class="dim">
-          <Text value={problem.hint} />
+          <Marked text={problem.hint} />
         </p>
       )}
     </div>
   );
 }
 
-/** Shows data when they are there; before, that they are awaited; and what is wrong, if anything. */
+/** A text in which names of settings and commands stand between backticks. */
+function Marked({ text }: { text: string }) {
+  return (
+    <>
+      {text.split("`").map((part, at) =>
+        at % 2 ? (
+          <code key={at}>
+            <Text value={part} />
+          </code>
+        ) : (
+          <Text key={at} value={part} />
+        ),
+      )}
+    </>
+  );
+}
+
+/** Why a part of a page is not up to date. That nobody answers is said above, for all parts. */
+export function PageProblem({ problem }: { problem: Refused }) {
+  return problem.isAway ? null : <Problem problem={problem} />;
+}
+
+/**
+ * Shows data when they are there; before, that they are awaited; and what is wrong, if anything.
+ * Then what was there stays, and is said to be old.
+ */
 export function Loaded<T>({
   from,
   children,
@@ -27,15 +54,20 @@ export function Loaded<T>({
   from: Data<T>;
   children: (data: T) => ComponentChildren;
 }) {
+  const { data, problem, since, loading } = from;
   return (
     <>
-      {from.problem && <Problem problem={from.problem} />}
-      {from.loading && (
+      {problem && <PageProblem problem={problem} />}
+      {problem && data === undefined && problem.isAway && <p class="dim">Nothing is known yet.</p>}
+      {problem && data !== undefined && !problem.isAway && since !== undefined && (
+        <p class="dim">What follows is from before {second(since)}; it is asked for again.</p>
+      )}
+      {loading && (
         <p class="dim loading" role="status">
           one moment…
         </p>
       )}
-      {from.data !== undefined && children(from.data)}
+      {data !== undefined && <Stale.Provider value={since}>{children(data)}</Stale.Provider>}
     </>
   );
 }

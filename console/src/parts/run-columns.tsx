@@ -5,7 +5,7 @@ import { between, duration } from "../lib/time";
 import { Instant } from "./instant";
 import { Badge } from "./status";
 import type { Column } from "./table";
-import { Line, Name } from "./text";
+import { Id, Line } from "./text";
 import { Took } from "./time";
 
 const TONES: Record<string, string> = {
@@ -36,7 +36,7 @@ export const runColumns: readonly Column<RunShape>[] = [
     cell: (run) => run.reason && <Line value={run.reason} most={90} />,
     wide: true,
   },
-  { head: "Job", cell: (run) => run.job && <Name value={run.job} />, wide: true },
+  { head: "Job", cell: (run) => run.job && <Id value={run.job} />, wide: true },
 ];
 
 function State({ run }: { run: RunShape }) {

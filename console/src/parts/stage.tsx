@@ -43,7 +43,8 @@ export function Stage() {
           Kill a worker
         </button>
         <span class="lost" role="status">
-          <b>{count(lost)}</b> jobs lost, {plural(killed, "process", "processes")} killed
+          <b>{count(lost)}</b> {lost === 1 ? "job" : "jobs"} lost,{" "}
+          {plural(killed, "process", "processes")} killed
         </span>
         {recovering ? (
           <Badge tone="warn">its jobs are being given back</Badge>

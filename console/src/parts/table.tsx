@@ -1,4 +1,6 @@
 import type { ComponentChildren } from "preact";
+import { second } from "../lib/time";
+import { useStale } from "./stale";
 
 export interface Column<T> {
   /** Empty: what can be done to the row. */
@@ -8,6 +10,8 @@ export interface Column<T> {
   number?: boolean;
   /** Left out on narrow screens. */
   wide?: boolean;
+  /** Names of others that matter less than what stands beside them: they get little room, or none. */
+  brief?: boolean;
 }
 
 export interface Selection {
@@ -31,7 +35,11 @@ interface Props<T> {
 
 /** A table. Its rows are reached with `j` and `k`; the first link or button of a row opens it. */
 export function Table<T>({ caption, columns, rows, keyOf, empty, selection, nameOf }: Props<T>) {
-  if (!rows.length) return <p class="empty dim">{empty}</p>;
+  const stale = useStale();
+  if (!rows.length) {
+    const before = stale !== undefined && `Nothing was here at ${second(stale)}.`;
+    return <p class="empty dim">{before || empty}</p>;
+  }
   return (
     <div class="table">
       <table>
@@ -102,5 +110,6 @@ function toggled(chosen: ReadonlySet<string>, key: string): ReadonlySet<string> 
 }
 
 function kind<T>(column: Column<T>): string | undefined {
-  return [column.number && "number", column.wide && "wide"].filter(Boolean).join(" ") || undefined;
+  const kinds = [column.number && "number", column.wide && "wide", column.brief && "brief"];
+  return kinds.filter(Boolean).join(" ") || undefined;
 }

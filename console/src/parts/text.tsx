@@ -48,11 +48,28 @@ export function Block({ value, most = 4000 }: { value: string; most?: number }) 
   );
 }
 
-/** An id or a name, to be compared letter by letter. */
+/** Characters of a name that are seen wherever it stands. */
+const ALWAYS_SEEN = 12;
+
+/** An id or a name, to be compared letter by letter. A table may cut it; the title has it all. */
 export function Name({ value, most = 60 }: { value: string; most?: number }) {
   return (
-    <code class="name" title={value.length > most ? plainly(cut(value, 2000)) : undefined}>
+    <code class="name" title={value.length > ALWAYS_SEEN ? plainly(cut(value, 2000)) : undefined}>
       <Text value={cut(value, most)} />
     </code>
+  );
+}
+
+/** The id of a job; on a narrow screen its end, which tells jobs of the same time apart. */
+export function Id({ value }: { value: string }) {
+  return (
+    <>
+      <span class="if-wide">
+        <Name value={value} />
+      </span>
+      <span class="if-narrow" aria-hidden="true">
+        <Name value={`…${value.slice(-6)}`} />
+      </span>
+    </>
   );
 }

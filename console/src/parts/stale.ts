@@ -1,0 +1,14 @@
+// Data that cannot be read anew at present: parts inside say nothing about now.
+
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import { useAway } from "../api/data";
+
+/** Since when what is shown could not be read anew, in milliseconds since 1970. */
+export const Stale = createContext<number | undefined>(undefined);
+
+/** Tells a part since when its data are old; undefined: they are of now. */
+export function useStale(): number | undefined {
+  const away = useAway();
+  return useContext(Stale) ?? away;
+}
