@@ -31,7 +31,7 @@ from lamplighter.job import (
 )
 from lamplighter.middleware import Middleware
 from lamplighter.middleware import check as checked_middleware
-from lamplighter.model.errors import InvalidArguments, InvalidHandler
+from lamplighter.model.errors import InvalidHandler
 from lamplighter.model.ids import check_id
 from lamplighter.model.isolation import Isolation
 from lamplighter.model.job import Delivery, Level
@@ -246,13 +246,7 @@ class App:
         """Check a job like ``submit`` and make it, without submitting it yet."""
         checked = option.read(options)
         client = self._client
-        if not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            # Not quoted: which of them are secret can only be said of arguments with names.
-            kind = arguments.__class__.__name__
-            raise InvalidArguments(
-                f"the arguments of {shown(type)} are a {kind}, so they are not given by name",
-                hint='give a dict, as in {"order_id": "o-1"}',
-            )
+        payload.check_by_name(type, arguments)
         if type in client.registry:
             known = client.registry.get(type)
             args = known.bind((), arguments)

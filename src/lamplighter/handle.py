@@ -35,7 +35,7 @@ class Handle(Generic[R_co]):
     @property
     def existing(self) -> bool:
         """True if the submission met a job that was there before, by its idempotency key."""
-        return self.answer in {SubmitAnswer.ALREADY, SubmitAnswer.GONE}
+        return self.answer is not None and self.answer.existing
 
     # ── wait and look ────────────────────────────────────────────────────────────────────────
 

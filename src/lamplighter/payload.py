@@ -86,6 +86,17 @@ def encode_value(value: object, root: str) -> bytes:
     return written
 
 
+def check_by_name(job_type: object, arguments: object) -> None:
+    """Refuse arguments of a job type that are not given by name."""
+    if not isinstance(arguments, Mapping):
+        # Not quoted: which of them are secret can only be said of arguments with names.
+        kind = arguments.__class__.__name__
+        raise InvalidArguments(
+            f"the arguments of {shown(job_type)} are a {kind}, so they are not given by name",
+            hint='give a dict, as in {"order_id": "o-1"}',
+        )
+
+
 def check_size(arguments: int, metadata: int = 0) -> None:
     """Refuse what is too large to stand in the job itself; sizes are in bytes."""
     if arguments + metadata > PAYLOAD_LIMIT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from lamplighter.cli import output, store
+from lamplighter.cli.listing import limit_option
 from lamplighter.model.names import check_name, shown
 from lamplighter.port.access import AuditRecord
 
@@ -18,13 +19,7 @@ _EMPTY_OF = (
 
 @click.command(short_help="List who has changed what, newest first.")
 @click.option("--tenant", help="Only what belongs to this tenant.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 100_000),
-    default=50,
-    show_default=True,
-    help="At most so many.",
-)
+@limit_option(50, most=100_000)
 @store.store_options
 def audit(tenant: str | None, limit: int, url: str | None, *, as_json: bool) -> None:
     """List who has changed what, over HTTP or with this command, newest first."""

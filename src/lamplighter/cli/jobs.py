@@ -9,6 +9,7 @@ import click
 
 from lamplighter.cli import noting, output, reading, shapes, store
 from lamplighter.cli.answers import print_answers
+from lamplighter.cli.listing import limit_option
 from lamplighter.cli.logs import logs
 from lamplighter.model.job import Attempt, ErrorInfo, JobRecord
 from lamplighter.model.names import check_name
@@ -35,13 +36,7 @@ jobs.add_command(logs)
 @click.option("--queue", "queues", multiple=True, help="Only jobs of this queue.")
 @click.option("--tenant", "tenants", multiple=True, help="Only jobs of this tenant.")
 @click.option("--tag", help="Only jobs with this tag.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help="At most so many.",
-)
+@limit_option(50, most=10_000)
 @click.option("--cursor", help="Go on behind the page that gave this cursor.")
 @store.store_options
 def list_jobs(

@@ -1,8 +1,23 @@
-"""A group of commands whose bare name lists: `lamplighter queues` is `lamplighter queues list`."""
+"""What commands that list share: how many they show, and the group whose bare name lists."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
+
+from lamplighter.cli.store import Command
+
+
+def limit_option(default: int, most: int) -> Callable[[Command], Command]:
+    """Let the user say how many to show."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help="At most so many.",
+    )
 
 
 class ListingGroup(click.Group):

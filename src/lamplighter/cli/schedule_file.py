@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import click
 
-from lamplighter import config
 from lamplighter.app import App
 from lamplighter.cli import noting, output, reading, store
 from lamplighter.cli.schedule_job import Types
@@ -78,22 +77,16 @@ def apply(
         )
     declared = read(file)
     who = store.operator(by)
-    settings = config.load(url=url)
-    if diff or not force:
-        store.must_exist(settings)
 
-    async def work() -> list[Step]:
-        async with App(settings=settings) as app:
-            types = await Types.read(app, force=force)
-            wanted = [
-                await _made(app, types, file, name, table) for name, table in declared.items()
-            ]
-            steps = await _steps(app, wanted, delete_others)
-            if not diff:
-                await _take(app, steps, who, reason)
-            return steps
+    async def work(app: App) -> list[Step]:
+        types = await Types.read(app, force=force)
+        wanted = [await _made(app, types, file, name, table) for name, table in declared.items()]
+        steps = await _steps(app, wanted, delete_others)
+        if not diff:
+            await _take(app, steps, who, reason)
+        return steps
 
-    steps = store.run(work())
+    steps = store.run_app(url, work, create=force and not diff)
     _show(steps, file, as_json=as_json)
     if diff and any(step.what != "same" for step in steps):
         raise SystemExit(1)

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from lamplighter import config
 from lamplighter.app import App
 from lamplighter.cli import noting, output, reading, store
 from lamplighter.cli.schedule_job import Types
@@ -83,23 +82,18 @@ def put(
     options = _options(given)
     job_options = _job_options(given)
 
-    settings = config.load(url=url)
-    if not force:
-        store.must_exist(settings)
+    async def work(app: App) -> tuple[Put, Schedule]:
+        types = await Types.read(app, force=force)
+        values = reading.arguments(texts, types.schema(type))
+        call = await types.call(app, type, values, job_options)
+        new = app.schedules.make(schedule_id, calendar, call, **options)
+        by = store.operator(None)
+        (answer,) = await app.schedules.put_many([new], by=by)
+        about = About(schedule_id, call.new.tenant, answer.answer.value)
+        await noting.note(await app.engine(), "schedules.put", [about], by=by)
+        return answer, await app.schedules.get(schedule_id)
 
-    async def work() -> tuple[Put, Schedule]:
-        async with App(settings=settings) as app:
-            types = await Types.read(app, force=force)
-            values = reading.arguments(texts, types.schema(type))
-            call = await types.call(app, type, values, job_options)
-            new = app.schedules.make(schedule_id, calendar, call, **options)
-            by = store.operator(None)
-            (answer,) = await app.schedules.put_many([new], by=by)
-            about = About(schedule_id, call.new.tenant, answer.answer.value)
-            await noting.note(await app.engine(), "schedules.put", [about], by=by)
-            return answer, await app.schedules.get(schedule_id)
-
-    answer, found = store.run(work())
+    answer, found = store.run_app(url, work, create=force)
     if as_json:
         output.print_json(
             {

@@ -9,10 +9,9 @@ from typing import TypeVar
 
 import click
 
-from lamplighter import config
 from lamplighter.app import App
 from lamplighter.cli import noting, output, reading, schedule_shapes, store
-from lamplighter.cli.listing import ListingGroup
+from lamplighter.cli.listing import ListingGroup, limit_option
 from lamplighter.cli.noting import Note
 from lamplighter.cli.schedule_file import apply
 from lamplighter.cli.schedule_put import put
@@ -57,13 +56,7 @@ schedules.add_command(apply)
 @click.option("--tenant", "tenants", multiple=True, help="Only those of this tenant.")
 @click.option("--prefix", default="", help="Only those whose id begins so.")
 @click.option("--held/--not-held", "held", default=None, help="Only held ones, or only others.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 100_000),
-    default=100,
-    show_default=True,
-    help="At most so many.",
-)
+@limit_option(100, most=100_000)
 @store.store_options
 def list_schedules(
     *,
@@ -204,13 +197,7 @@ def preview(
 
 @schedules.command()
 @click.argument("schedule_id", metavar="ID")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=20,
-    show_default=True,
-    help="At most so many.",
-)
+@limit_option(20, most=10_000)
 @store.store_options
 def runs(schedule_id: str, limit: int, url: str | None, *, as_json: bool) -> None:
     """Show the latest occurrences and what became of each."""
@@ -373,14 +360,7 @@ def backfill(
 
 
 def _run(url: str | None, work: Callable[[Schedules], Awaitable[T]]) -> T:
-    settings = config.load(url=url)
-    store.must_exist(settings)
-
-    async def main() -> T:
-        async with App(settings=settings) as app:
-            return await work(app.schedules)
-
-    return store.run(main())
+    return store.run_app(url, lambda app: work(app.schedules))
 
 
 def _change(
@@ -391,20 +371,17 @@ def _change(
     answer: Callable[[T], str] = lambda _: "done",
 ) -> T:
     """Do something to schedules, and note it."""
-    settings = config.load(url=url)
-    store.must_exist(settings)
 
-    async def main() -> T:
-        async with App(settings=settings) as app:
-            engine = await app.engine()
-            known = [await engine.schedules.schedule(one) for one in dict.fromkeys(ids)]
-            done = await work(app.schedules)
-            word = answer(done)
-            about = [About(one.id, one.tenant, word) for one in known if one is not None]
-            await noting.note(engine, note.action, about, by=note.by, reason=note.reason)
-            return done
+    async def main(app: App) -> T:
+        engine = await app.engine()
+        known = [await engine.schedules.schedule(one) for one in dict.fromkeys(ids)]
+        done = await work(app.schedules)
+        word = answer(done)
+        about = [About(one.id, one.tenant, word) for one in known if one is not None]
+        await noting.note(engine, note.action, about, by=note.by, reason=note.reason)
+        return done
 
-    return store.run(main())
+    return store.run_app(url, main)
 
 
 def _of(number: int, most: int | None) -> str:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from lamplighter import config
+from lamplighter.app import App
 from lamplighter.client import unknown
 from lamplighter.config import Settings
 from lamplighter.connect import connect
@@ -92,6 +93,19 @@ def must_exist(settings: Settings) -> None:
     run(look())
 
 
+def run_app(url: str | None, work: Callable[[App], Awaitable[T]], *, create: bool = False) -> T:
+    """Run a command's work with an app on the store, which is made only if ``create`` says so."""
+    settings = config.load(url=url)
+    if not create:
+        must_exist(settings)
+
+    async def main() -> T:
+        async with App(settings=settings) as app:
+            return await work(app)
+
+    return run(main())
+
+
 def refuse_to_create(url: str) -> None:
     """Raise if the store would be a new one: there is nothing to see in it."""
     path = Path(url.removeprefix(_SQLITE))
@@ -128,5 +142,5 @@ async def change(engine: Engine, ids: Sequence[str], verb: Change) -> list[Chang
 
 async def wake_all(engine: Engine) -> None:
     """Wake all workers, because something that kept jobs from running has changed."""
-    for queue in await engine.inspector.queues():
+    for queue in await engine.inspector.queues(most=0):
         await engine.wakeup.notify(queue_topic(queue.name))

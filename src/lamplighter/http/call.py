@@ -10,8 +10,8 @@ import msgspec
 from lamplighter import options as option
 from lamplighter import payload, runtime
 from lamplighter.job import Job
-from lamplighter.model.errors import InvalidArguments, InvalidOption
-from lamplighter.model.names import check_name, shown
+from lamplighter.model.errors import InvalidOption
+from lamplighter.model.names import check_name
 from lamplighter.model.retry import Retry
 from lamplighter.registry import JobType
 
@@ -31,12 +31,7 @@ class HttpCall(Generic[R_co]):
         arguments: Mapping[str, object],
         options: Mapping[str, object],
     ) -> None:
-        if not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            kind = arguments.__class__.__name__
-            raise InvalidArguments(
-                f"the arguments of {shown(type)} are a {kind}, so they are not given by name",
-                hint='give a dict, as in {"order_id": "o-1"}',
-            )
+        payload.check_by_name(type, arguments)
         self.kind: JobType | None = None
         if isinstance(type, Job):
             self.kind, self.type = type.type, type.name

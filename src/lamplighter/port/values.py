@@ -28,6 +28,11 @@ class SubmitAnswer(StrEnum):
     CONFLICT = "conflict"
     """The key was used with another body; ``id`` names the job that has it."""
 
+    @property
+    def existing(self) -> bool:
+        """Whether the submission met a job that was there before."""
+        return self in {SubmitAnswer.ALREADY, SubmitAnswer.GONE}
+
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
@@ -340,6 +345,9 @@ class Explanation:
         return "; ".join(reason.text for reason in self.reasons)
 
 
+SCAN_LIMIT = 10_000
+"""After a look at so many records a page ends, where a filter has no index: it may be short and
+still have a cursor. So many dead letters, the newest ones, are grouped."""
 COUNT_LIMIT = 10_000
 LEVEL_LIMIT = 1_000
 """To which levels of a queue are counted, however many jobs others of its levels have."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from lamplighter.app import App
 from lamplighter.client import Client, unknown
@@ -14,7 +14,7 @@ from lamplighter.model.ids import check_id
 from lamplighter.model.job import JobRecord
 from lamplighter.model.names import shown
 from lamplighter.observability.endpoint import Endpoint
-from lamplighter.port.store import Inspector
+from lamplighter.port.store import Engine, Inspector
 from lamplighter.schedules import Schedule, Schedules
 from lamplighter.server import reference
 from lamplighter.server.assets import Asset
@@ -30,6 +30,25 @@ from lamplighter.server.queue_names import QueueNames
 from lamplighter.server.quotas import Quotas
 from lamplighter.server.rate import Rates
 from lamplighter.server.tokens import Tokens
+
+
+class PageQuery(Protocol):
+    """Which page of a listing is asked for."""
+
+    limit: int
+    cursor: str | None
+
+
+class Page(Protocol):
+    """A page as the store gives it."""
+
+    @property
+    def cursor(self) -> str | None:
+        """Where to go on; None: that was all."""
+        ...
+
+
+PageT = TypeVar("PageT", bound=Page)
 
 
 class HttpService:
@@ -101,6 +120,22 @@ class HttpService:
     async def inspector(self) -> Inspector:
         """Give the reads of the store."""
         return (await self.client.engine()).inspector
+
+    async def page(
+        self,
+        query: PageQuery,
+        listing: str,
+        read: Callable[[Engine, int, str | None], Awaitable[PageT]],
+    ) -> tuple[PageT, str | None]:
+        """Read a page, of so many at most and from this place, and write the cursor of the next.
+
+        ``listing`` names what is listed: the cursor is good for nothing else.
+        """
+        place = self.cursors.read(query.cursor, listing)
+        limit = min(query.limit, self.settings.http_page)
+        engine = await self.client.engine()
+        page = await self.client.repeatable(lambda: read(engine, limit, place))
+        return page, self.cursors.written(page.cursor, listing)
 
     async def knows(self, job_type: str) -> bool:
         """Tell whether this program or a worker has said what the type is."""

@@ -91,14 +91,11 @@ async def list_audit(request: Request[AuditQuery, None]) -> Reply:
     tenant = _tenant(query, request.principal)
     if tenant is not None and not request.principal.sees(tenant):
         return Reply(200, Audit(entries=[], next=None))
-    listing = f"audit {tenant!r}"
-    place = service.cursors.read(query.cursor, listing)
-    limit = min(query.limit, service.settings.http_page)
-    engine = await service.client.engine()
-    page = await service.client.repeatable(
-        lambda: engine.access.audit(tenant=tenant, limit=limit, cursor=place)
+    page, following = await service.page(
+        query,
+        f"audit {tenant!r}",
+        lambda engine, limit, place: engine.access.audit(tenant=tenant, limit=limit, cursor=place),
     )
-    following = service.cursors.written(page.cursor, listing)
     return Reply(200, Audit(entries=list(map(_entry, page.records)), next=following))
 
 

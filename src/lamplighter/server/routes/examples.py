@@ -201,3 +201,16 @@ TENANT: dict[str, Any] = {
     "held": False,
     "hold": None,
 }
+
+COUNTS: dict[str, Any] = {
+    "started": 1_204,
+    "succeeded": 1_190,
+    "failed": 1,
+    "retried": 9,
+    "snoozed": 0,
+    "cancelled": 0,
+    "rescued": 0,
+    "stale": 0,
+}
+
+LAG: dict[str, Any] = {"p50_seconds": 0.006, "p95_seconds": 0.021, "p99_seconds": 0.09}

@@ -235,12 +235,11 @@ async def list_jobs(request: Request[JobQuery, None]) -> Reply:
     which = _filter(query, request.principal)
     if which is None:
         return Reply(200, shapes.JobPage(jobs=[], next=None))
-    listing = f"jobs {which!r}"
-    place = service.cursors.read(query.cursor, listing)
-    inspector = await service.inspector()
-    limit = min(query.limit, service.settings.http_page)
-    page = await service.client.repeatable(lambda: inspector.jobs(which, limit=limit, cursor=place))
-    following = service.cursors.written(page.cursor, listing)
+    page, following = await service.page(
+        query,
+        f"jobs {which!r}",
+        lambda engine, limit, place: engine.inspector.jobs(which, limit=limit, cursor=place),
+    )
     return Reply(200, shapes.JobPage(jobs=list(map(shapes.job, page.jobs)), next=following))
 
 

@@ -279,14 +279,11 @@ async def runs(request: Request[RunQuery, None]) -> Reply:
     """Read one page of the history."""
     service, query = request.service, request.query
     found = await service.schedule(request.path["id"], request.principal)
-    listing = f"runs {found.id}"
-    place = service.cursors.read(query.cursor, listing)
-    limit = min(query.limit, service.settings.http_page)
-    engine = await service.client.engine()
-    page = await service.client.repeatable(
-        lambda: engine.schedules.runs(found.id, limit=limit, cursor=place)
+    page, following = await service.page(
+        query,
+        f"runs {found.id}",
+        lambda engine, limit, place: engine.schedules.runs(found.id, limit=limit, cursor=place),
     )
-    following = service.cursors.written(page.cursor, listing)
     return Reply(200, shapes.RunPage(runs=list(map(shapes.run, page.runs)), next=following))
 
 

@@ -165,15 +165,12 @@ async def list_schedules(request: Request[ScheduleQuery, None]) -> Reply:
     which = _filter(query, request.principal)
     if which is None:
         return Reply(200, shapes.SchedulePage(schedules=[], next=None))
-    listing = f"schedules {which!r}"
-    place = service.cursors.read(query.cursor, listing)
-    limit = min(query.limit, service.settings.http_page)
-    engine = await service.client.engine()
-    page = await service.client.repeatable(
-        lambda: engine.schedules.schedules(which, limit=limit, cursor=place)
+    page, following = await service.page(
+        query,
+        f"schedules {which!r}",
+        lambda engine, limit, place: engine.schedules.schedules(which, limit=limit, cursor=place),
     )
     shown = [shapes.schedule(Schedule(record)) for record in page.schedules]
-    following = service.cursors.written(page.cursor, listing)
     return Reply(200, shapes.SchedulePage(schedules=shown, next=following))
 
 

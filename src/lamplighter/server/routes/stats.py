@@ -12,6 +12,7 @@ from lamplighter.server.auth import Scope
 from lamplighter.server.errors import InvalidQuery
 from lamplighter.server.overview import Stats
 from lamplighter.server.route import Answer, Reply, Request, route
+from lamplighter.server.routes import examples
 
 
 class StatsQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -37,15 +38,8 @@ class StatsQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
                 "minutes": [
                     {
                         "at": "2030-01-31T12:00:00Z",
-                        "started": 1_204,
-                        "succeeded": 1_190,
-                        "failed": 1,
-                        "retried": 9,
-                        "snoozed": 0,
-                        "cancelled": 0,
-                        "rescued": 0,
-                        "stale": 0,
-                        "lag": {"p50_seconds": 0.006, "p95_seconds": 0.021, "p99_seconds": 0.09},
+                        **examples.COUNTS,
+                        "lag": examples.LAG,
                     }
                 ]
             },

@@ -18,6 +18,7 @@ from lamplighter.port.health import DEAD_MS, health
 from lamplighter.port.rows import attempt_of, tenant_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
+    SCAN_LIMIT,
     TENANT_LIMIT,
     DeadGroup,
     JobFilter,
@@ -29,7 +30,6 @@ from lamplighter.port.values import (
     WorkerInfo,
 )
 
-SCAN_LIMIT = 10_000
 COUNTED = 1_000_000
 """Waiting jobs up to which those of all tenants are counted one by one, which is the quickest."""
 _BEFORE_ALL = (-1, -1)

@@ -16,8 +16,8 @@ from lamplighter.port.schedules import (
     ScheduleRecord,
 )
 from lamplighter.port.texts import clean
+from lamplighter.port.values import SCAN_LIMIT
 
-SCAN_LIMIT = 10_000
 _FITS, _LOOKED = SCHEDULE_WIDTH, SCHEDULE_WIDTH + 1
 _FIND = "%s, %s, %s::integer, %s::integer, %s, %s, %s, %s"
 

@@ -17,8 +17,8 @@ from lamplighter.port.schedules import (
     ScheduleRecord,
 )
 from lamplighter.port.texts import clean
+from lamplighter.port.values import SCAN_LIMIT
 
-SCAN_LIMIT = 10_000
 _AT_ONCE = 100
 
 

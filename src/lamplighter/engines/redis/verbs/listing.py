@@ -14,9 +14,8 @@ from lamplighter.model.job import JobRecord
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.texts import clean
-from lamplighter.port.values import DeadGroup, JobFilter, JobPage
+from lamplighter.port.values import SCAN_LIMIT, DeadGroup, JobFilter, JobPage
 
-SCAN_LIMIT = 10_000
 _BATCH = 500
 _LEAST = 100
 """What a look counts for at least: it takes time even where no job is any more."""

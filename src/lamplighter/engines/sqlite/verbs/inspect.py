@@ -17,6 +17,7 @@ from lamplighter.port.rows import attempt_of, tenant_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
     LEVEL_LIMIT,
+    SCAN_LIMIT,
     TENANT_LIMIT,
     DeadGroup,
     JobFilter,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 SQL = load("inspect")
 
-SCAN_LIMIT = 10_000
 _BEFORE_ALL = (-1, -1)
 _STATES = {
     "ready": "waiting",

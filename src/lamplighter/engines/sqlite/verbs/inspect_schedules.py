@@ -9,14 +9,13 @@ from lamplighter.engines.sqlite.statements import load
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.rows import schedule_of
 from lamplighter.port.schedules import RunPage, SchedulePage, ScheduleRecord
+from lamplighter.port.values import SCAN_LIMIT
 
 if TYPE_CHECKING:
     from lamplighter.engines.sqlite.transaction import Transaction
     from lamplighter.port.schedules import ScheduleFilter
 
 SQL = load("inspect_schedules")
-
-SCAN_LIMIT = 10_000
 
 
 def schedule(tx: Transaction, schedule_id: str) -> ScheduleRecord | None:
