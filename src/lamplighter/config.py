@@ -125,8 +125,9 @@ class Settings:
     http_tenant_waiting: int = 0
     """Jobs that a tenant may have waiting when a token of its own submits more, to which each
     process may add for a second what others do not know of; 0: no limit."""
-    http_tenant_schedules: int = 1_000
-    """Schedules that a tenant may have when a token of its own makes another; 0: no limit."""
+    http_tenant_schedules: int = 0
+    """Schedules that a tenant may have when a token of its own makes another; 0: no limit. To count
+    them takes longer the more schedules there are, of all tenants together."""
     http_schedule_interval: float = 1.0
     """Time that has to pass between two occurrences of a schedule that a token of a tenant makes or
     changes; 0: no limit."""

@@ -48,11 +48,12 @@ def _value(body: bytes, place: str, *, lines: bool) -> str | None:
             else:
                 raw = (_lines(body) if lines and raw is body else _items.decode(raw))[int(index)]
         written = bytes(raw).strip()
-    except (msgspec.DecodeError, LookupError):
+        if written[:1] in {b"[", b"{"}:
+            return None
+        return _text.decode(written) if written[:1] == b'"' else written.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, LookupError):
+        # What was refused may be no text at all.
         return None
-    if written[:1] in {b"[", b"{"}:
-        return None
-    return _text.decode(written) if written[:1] == b'"' else written.decode()
 
 
 def _lines(body: bytes) -> list[bytes]:

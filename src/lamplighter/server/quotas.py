@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -20,6 +21,8 @@ from lamplighter.server.errors import TenantFull, TooFrequent
 
 FRESH = 1.0
 """Seconds for which a count of the store is believed, with what was let in since added to it."""
+FRESH_SCHEDULES = 10.0
+"""The same for schedules, which are counted one by one."""
 MOST = 10_000
 """Tenants that are remembered; whoever was not asked about for longest is forgotten first."""
 LOOKED_AT = 60
@@ -37,50 +40,76 @@ class Known:
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
+class Ledger:
+    """How much each tenant has, read now and then."""
+
+    def __init__(self, read: Callable[[str], Awaitable[int]], fresh: float) -> None:
+        self._read = read
+        self._fresh = fresh
+        self._known: dict[str, Known] = {}
+
+    async def take(self, tenant: str, count: int, most: int) -> int | None:
+        """Let so many more in; if that is too many, let in none and give what there is."""
+        known = await self._look(tenant)
+        if known.count + count > most:
+            return known.count
+        known.count += count
+        return None
+
+    async def _look(self, tenant: str) -> Known:
+        # The last to be used stands last.
+        known = self._known[tenant] = self._known.pop(tenant, None) or Known()
+        while len(self._known) > MOST:
+            del self._known[next(iter(self._known))]
+        async with known.looking:
+            now = runtime.monotonic()
+            if now - known.read_at >= self._fresh:
+                known.count, known.read_at = await self._read(tenant), now
+        return known
+
+
 class Quotas:
     """The limits of this process. Callers that are not bound to a tenant have none."""
 
     def __init__(self, client: Client, settings: Settings) -> None:
         self._client = client
-        self._waiting = settings.http_tenant_waiting
-        self._schedules = settings.http_tenant_schedules
+        self._most_waiting = settings.http_tenant_waiting
+        self._most_schedules = settings.http_tenant_schedules
         self._interval = settings.http_schedule_interval
-        self._known: dict[str, Known] = {}
+        self._waiting = Ledger(self._count_waiting, FRESH)
+        self._schedules = Ledger(self._count_schedules, FRESH_SCHEDULES)
 
     async def admit_jobs(self, principal: Principal, count: int) -> None:
         """Let so many jobs in, or refuse them all."""
-        tenant = principal.tenant
-        if tenant is None or not self._waiting:
+        tenant, most = principal.tenant, self._most_waiting
+        if tenant is None or not most:
             return
-        known = await self._look(tenant)
-        if known.count + count > self._waiting:
+        there = await self._waiting.take(tenant, count, most)
+        if there is not None:
             raise TenantFull(
-                f"the tenant {shown(tenant)} has {known.count} jobs waiting, and may have "
-                f"{self._waiting}: {count} more are too many",
+                f"the tenant {shown(tenant)} has {there} jobs waiting, and may have {most}: "
+                f"{count} more are too many",
                 hint="submit them when some have run; the setting `http_tenant_waiting` has the "
                 "limit",
                 value=count,
                 headers={"Retry-After": "5"},
             )
-        known.count += count
 
     async def admit_schedule(self, principal: Principal, new: NewSchedule) -> None:
         """Let a schedule in, or refuse it; one that is there may always be changed."""
-        tenant = principal.tenant
-        if tenant is None:
-            return
+        tenant, most = principal.tenant, self._most_schedules
         self.check_interval(principal, new)
-        if self._schedules and not await self._is_there(new.id):
-            count = await self._count_schedules(tenant)
-            if count >= self._schedules:
-                raise TenantFull(
-                    f"the tenant {shown(tenant)} has {count} schedules, and may have "
-                    f"{self._schedules}",
-                    hint="delete those that are not needed any more; the setting "
-                    "`http_tenant_schedules` has the limit",
-                    value=new.id,
-                    headers={"Retry-After": "60"},
-                )
+        if tenant is None or not most or await self._is_there(new.id):
+            return
+        there = await self._schedules.take(tenant, 1, most)
+        if there is not None:
+            raise TenantFull(
+                f"the tenant {shown(tenant)} has {there} schedules, and may have {most}",
+                hint="delete those that are not needed any more; the setting "
+                "`http_tenant_schedules` has the limit",
+                value=new.id,
+                headers={"Retry-After": f"{FRESH_SCHEDULES:.0f}"},
+            )
 
     def check_interval(self, principal: Principal, new: NewSchedule) -> None:
         """Refuse a schedule that fires too often."""
@@ -97,17 +126,6 @@ class Quotas:
                 hint="let it fire more rarely; the setting `http_schedule_interval` has the limit",
                 value=shortest,
             )
-
-    async def _look(self, tenant: str) -> Known:
-        # The last to be used stands last.
-        known = self._known[tenant] = self._known.pop(tenant, None) or Known()
-        while len(self._known) > MOST:
-            del self._known[next(iter(self._known))]
-        async with known.looking:
-            now = runtime.monotonic()
-            if now - known.read_at >= FRESH:
-                known.count, known.read_at = await self._count_waiting(tenant), now
-        return known
 
     async def _count_waiting(self, tenant: str) -> int:
         inspector = (await self._client.engine()).inspector
@@ -129,5 +147,5 @@ class Quotas:
             read = partial(reads.schedules, which, limit=_PAGE, cursor=cursor)
             page = await self._client.repeatable(read)
             count, cursor = count + len(page.schedules), page.cursor
-            if cursor is None or count >= self._schedules:
+            if cursor is None or count >= self._most_schedules:
                 return count

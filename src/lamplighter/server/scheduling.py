@@ -119,8 +119,8 @@ class Stored:
 async def put(service: HttpService, principal: Principal, new: NewSchedule) -> Stored:
     """Store a schedule in the name of whoever asks, unless its id belongs to somebody else."""
     queue = _queue(new)
-    await service.queues.admit((queue,))
     await service.quotas.admit_schedule(principal, new)
+    await service.queues.admit((queue,))
     own = replace(new, expect_tenant=principal.tenant)
     (answer,) = await service.schedules.put_many([own], by=principal.name)
     match answer.answer:
@@ -160,9 +160,9 @@ async def change(
         new = await changed_of(service, principal, found, given)
         queue = _queue(new)
         moves = queue != found.spec.template.queue
+        await service.quotas.admit_schedule(principal, new)
         if moves:
             await service.queues.admit((queue,))
-        await service.quotas.admit_schedule(principal, new)
         sure = replace(new, expect_tenant=principal.tenant, expect_version=found.record.version)
         (answer,) = await service.schedules.put_many([sure], by=principal.name)
         if answer.answer is PutAnswer.UNKNOWN:

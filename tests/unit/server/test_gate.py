@@ -297,6 +297,22 @@ async def test_what_is_not_json_is_refused(scene, body):
     assert (response.status, response.code) == (400, "malformed-body")
 
 
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:batch"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'"\xff"',
+        b'{"type": "charge", "delay": "\xff"}',
+        b'{"type": "charge", "delay": "x", "\xff": 1}',
+        b'[{"type": "charge", "delay": "\xff"}]',
+        b'[{"delay": "x", "\xff": 1}]',
+    ],
+)
+async def test_what_is_no_text_and_does_not_fit_either_is_refused(scene, path, body):
+    response = await scene.call("POST", path, raw=body)
+    assert (response.status, response.code) in {(400, "malformed-body"), (422, "invalid-body")}
+
+
 @pytest.mark.parametrize("media", ["", "text/plain", "application/x-www-form-urlencoded"])
 async def test_a_body_of_another_kind_is_refused(scene, media):
     response = await scene.call("POST", "/v1/jobs", raw=b"{}", headers={"content-type": media})

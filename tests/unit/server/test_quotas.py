@@ -83,7 +83,36 @@ async def test_others_have_limits_of_their_own_or_none(scene):
     assert (await scene.call("POST", "/v1/jobs", send=job)).status == 201
 
 
-async def test_a_tenant_has_so_many_schedules_and_may_change_each(scene):
+async def test_a_trigger_is_a_job_too(scene):
+    await scene.call("POST", "/v1/schedules", send={**DAILY, "id": "s", "overlap": "allow"})
+    answers = [await scene.call("POST", "/v1/schedules/s/trigger") for _ in range(4)]
+    assert [each.status for each in answers] == [200, 200, 200, 429]
+    assert answers[3].code == "tenant-full"
+
+
+async def test_many_schedules_at_once_do_not_slip_through(scene):
+    calls = (
+        scene.call("POST", "/v1/schedules", send={**DAILY, "id": f"s-{number}"})
+        for number in range(20)
+    )
+    answers = await asyncio.gather(*calls)
+    assert sorted(each.status for each in answers) == [201] * 2 + [429] * 18
+
+
+async def test_what_is_refused_takes_no_room_for_queue_names_from_others(make):
+    scene = make(http_tenant_waiting=1, http_queues=4)
+    await scene.publish("charge")
+    scene.become(SHOP)
+    assert (await scene.call("POST", "/v1/jobs", send=JOB)).status == 201
+    for number in range(6):
+        job = {**JOB, "queue": f"q-{number}"}
+        assert (await scene.call("POST", "/v1/jobs", send=job)).code == "tenant-full"
+        assert (await scene.call("POST", "/v1/jobs:batch", send=[job])).code == "tenant-full"
+    scene.become(MALL)
+    assert (await scene.call("POST", "/v1/jobs", send={**JOB, "queue": "mine"})).status == 201
+
+
+async def test_a_tenant_has_so_many_schedules_and_may_change_each(scene, clock):
     for number in range(2):
         answer = await scene.call("POST", "/v1/schedules", send={**DAILY, "id": f"s-{number}"})
         assert answer.status == 201
@@ -102,6 +131,7 @@ async def test_a_tenant_has_so_many_schedules_and_may_change_each(scene):
     assert (await scene.call("POST", "/v1/schedules", send={**DAILY, "id": "m"})).status == 201
     scene.become(SHOP)
     await scene.call("DELETE", "/v1/schedules/s-0")
+    clock.later += quotas.FRESH_SCHEDULES
     assert (await scene.call("POST", "/v1/schedules", send={**DAILY, "id": "s-2"})).status == 201
 
 
@@ -125,4 +155,4 @@ async def test_so_many_tenants_are_remembered_and_no_more(scene, monkeypatch):
     for number in range(8):
         scene.become(Principal(name="x", tenant=f"t-{number}"))
         await batch(scene, 1)
-    assert list(scene.service.quotas._known) == [f"t-{number}" for number in range(3, 8)]
+    assert list(scene.service.quotas._waiting._known) == [f"t-{number}" for number in range(3, 8)]

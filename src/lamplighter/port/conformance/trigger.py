@@ -9,7 +9,7 @@ import pytest
 
 from lamplighter.model.errors import InvalidInput
 from lamplighter.model.job import JobState
-from lamplighter.port.conformance.builders import claim_one, handed_out, record
+from lamplighter.port.conformance.builders import claim_one, completed, handed_out, record
 from lamplighter.port.conformance.schedule_builders import (
     BY,
     MINUTE,
@@ -36,6 +36,10 @@ from lamplighter.port.schedules import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lamplighter.model.job import Claim
+    from lamplighter.model.lifecycle import Settlement
     from lamplighter.port.conformance.clock import VirtualClock
     from lamplighter.port.store import Engine
 
@@ -289,3 +293,26 @@ async def test_a_job_triggered_by_a_schedule_that_cancels_takes_the_place_of_the
     assert said.state is RunState.QUEUED
     found = await record(engine, taken.job.id)
     assert (found.state, found.cancel is None) == (JobState.RUNNING, False)
+
+
+@pytest.mark.parametrize("outcome", [completed, dead])
+async def test_the_same_again_after_its_run_is_forgotten_makes_no_second_job_nor_many_runs(
+    engine: Engine, clock: VirtualClock, outcome: Callable[[Claim], Settlement]
+) -> None:
+    await put(engine, new_schedule())
+    run = wanted_run()
+    first = await engine.schedules.trigger(NIGHTLY, run, **BY)
+    clock.advance(seconds=1)
+    await end(engine, outcome)
+    clock.advance(seconds=1)
+    await fire(engine, keep=(0, 0))
+    assert await runs_of(engine) == []
+
+    for _ in range(3):
+        clock.advance(seconds=1)
+        again = await engine.schedules.trigger(NIGHTLY, run, **BY)
+        assert (again.job_id, again.state) == (first.job_id, RunState.STARTED)
+
+    assert len(await runs_of(engine)) <= 1
+    counts = await engine.inspector.counts()
+    assert (counts["waiting"], sum(counts.values())) == (0, 1)

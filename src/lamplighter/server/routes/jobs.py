@@ -101,8 +101,9 @@ async def submit(request: Request[Nothing, Submission]) -> Reply:
     if request.body.schedule is not None:
         return await _schedule(request, request.body.schedule)
     new = await new_job(service, request.principal, request.body, scope=_SCOPE, key=request.key)
-    await service.queues.admit((new.queue,))
+    # First what may be refused for whoever asks: names that are let in take room from all.
     await service.quotas.admit_jobs(request.principal, 1)
+    await service.queues.admit((new.queue,))
     answer = await service.group_commit.submit(new)
     raise_conflict(new, answer)
     created = answer.answer is SubmitAnswer.CREATED
@@ -154,8 +155,8 @@ async def submit_batch(request: Request[Nothing, list[Submission]]) -> Reply:
     """Store many jobs, in as few writes as the store's batches allow."""
     service = request.service
     jobs = await _checked(request)
-    await _admit_queues(service, jobs)
     await service.quotas.admit_jobs(request.principal, len(jobs))
+    await _admit_queues(service, jobs)
     answers = await service.client.submit(jobs) if jobs else []
     return Reply(
         200,

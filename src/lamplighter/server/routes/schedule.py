@@ -23,7 +23,7 @@ from lamplighter.server import auditing, scheduling
 from lamplighter.server import schedule_shapes as shapes
 from lamplighter.server.auth import Scope
 from lamplighter.server.calendars import Instant
-from lamplighter.server.errors import InvalidCursor, InvalidQuery
+from lamplighter.server.errors import InvalidCursor, InvalidQuery, TenantFull
 from lamplighter.server.foresight import PreviewQuery, check_after
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
@@ -160,12 +160,13 @@ async def unhold(request: Request[ReasonQuery, None]) -> Reply:
             example={"id": examples.SCHEDULE_ID, "job": examples.ID, "state": "started"},
         )
     ],
-    errors=[UnknownSchedule, WrongState, InvalidQuery, InvalidInput],
+    errors=[UnknownSchedule, WrongState, InvalidQuery, InvalidInput, TenantFull],
 )
 async def trigger(request: Request[ReasonQuery, None]) -> Reply:
     """Make a run that is not in the calendar."""
     service, principal, reason = request.service, request.principal, reason_of(request.query)
     found = await service.schedule(request.path["id"], principal)
+    await service.quotas.admit_jobs(principal, 1)
     key = None if request.key is None else f"{principal.name}\0{check_key(request.key)}"
     answer, _ = await service.schedules.trigger(
         found.id, by=principal.name, reason=reason, tenant=principal.tenant, key=key

@@ -49,7 +49,9 @@ BEGIN
         ARRAY[1], ARRAY[due_], ARRAY['trigger'], ARRAY[overlap_],
         queues_, levels_, types_, requirements_, jobs_, lane_of_, tenants_, starts_, sizes_, args_,
         delays_, instants_, extras_, deliveries_, costs_, held_, mark_, cancel_, why_);
-    SELECT run.state, run.reason INTO state, reason
+    -- A job that is there already, and whose run is forgotten, may have ended.
+    SELECT CASE WHEN run.state IN ('queued', 'skipped') THEN run.state ELSE 'started' END, run.reason
+    INTO state, reason
     FROM run
     WHERE run.schedule = id_ AND run.due = due_;
 END

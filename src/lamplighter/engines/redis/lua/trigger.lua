@@ -30,15 +30,17 @@ local function names_job(run)
   return sub(run, 28, 53) == id_at[JOB] or sub(run, 25, 25) == 'K' and read_tail(run) == id_at[JOB]
 end
 
--- The run of the same wish before, or nil. Without its job it is looked for among the last that have
--- ended; one that has not ended has its job.
+-- The run of the same wish before, or nil. Where its job does not lead to it, it is looked for among
+-- the last that have ended; one that has not ended has its job.
 local function earlier(schedule)
   local value = redis.call('GET', key_at[JOB])
   if value then
     local part = unpack_job(value).schedule or ''
     local due = sub(part, 1, -INSTANT - 1) == name .. '\0' and sub(part, -INSTANT)
     local run = due and find_run(P, schedule.key, due)
-    return run and sub(run, 28, 53) == id_at[JOB] and run or nil
+    if run and sub(run, 28, 53) == id_at[JOB] then
+      return run
+    end
   end
   for _, class in ipairs({ 'succeeded', 'ended' }) do
     local ended = P .. 'runs:' .. class .. ':' .. schedule.key
@@ -85,4 +87,5 @@ start_queued(schedule)
 local state = judge(schedule, JOB, free_instant(schedule), 'T', overlap)
 flush()
 write_schedule(P, name, schedule)
-return { 'done', state, state ~= 'K' and 1 or 0 }
+-- A job that is there already, and whose run is forgotten, may have ended.
+return { 'done', (state == 'Q' or state == 'K') and state or 'R', state ~= 'K' and 1 or 0 }
