@@ -16,6 +16,7 @@ local mark = mark_at(ARGV[2], now)
 local FIRST_ID = 3
 
 local answers = {}
+local runs = #ARGV >= FIRST_ID and redis.call('HMGET', P .. 'run', unpack(ARGV, FIRST_ID)) or {}
 for place = FIRST_ID, #ARGV do
   local id = ARGV[place]
   local value = brief(P, id)
@@ -23,7 +24,7 @@ for place = FIRST_ID, #ARGV do
     answer(answers, 'unknown', '')
   else
     local state, _, lane, seq, due = head(value)
-    local running = state == 'W' and is_running(P, id)
+    local running = state == 'W' and runs[place - FIRST_ID + 1]
     local shown = running and 'running' or STATES[state]
     if TERMINAL[state] then
       answer(answers, 'conflict', shown)
