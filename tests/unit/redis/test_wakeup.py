@@ -236,6 +236,23 @@ async def test_several_who_wait_in_one_engine_are_all_woken(
     assert not await other
 
 
+async def test_who_stops_to_wait_does_not_take_the_name_of_others_in_the_engine(
+    url: str, admin: redis.Redis, opened: MakeEngine, until
+):
+    speaker, hearer = [await opened(url) for _ in range(2)]
+    first, second = [asyncio.create_task(hearer.wakeup.wait(["a"], LONG)) for _ in range(2)]
+    await waits(admin, url, "a", until)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    # By the end of another wait, what it sends is sent.
+    await hearer.wakeup.wait(["b"], SOON)
+    assert ears(admin, url, "a") == 1
+
+    await speaker.wakeup.notify("a")
+
+    assert await second
+
+
 async def test_who_is_at_work_is_told_nothing_and_misses_nothing(
     url: str, admin: redis.Redis, opened: MakeEngine, until
 ):

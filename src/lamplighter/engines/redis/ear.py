@@ -82,6 +82,7 @@ class Ear:
             self._task = runtime.spawn(self._listen(), name="redis-listen")
         end = runtime.monotonic() + seconds
         profile = self._profile(topics, types)
+        profile.waiting += 1
         try:
             await self._look(profile, seconds)
             async with asyncio.timeout(max(0.0, end - runtime.monotonic())):
@@ -89,9 +90,11 @@ class Ear:
         except TimeoutError:
             return future.done() and not future.cancelled()
         except asyncio.CancelledError:
-            runtime.spawn(self._hush(profile), name="redis-hush")
+            if profile.waiting == 1:
+                profile.hushing = runtime.spawn(self._hush(profile), name="redis-hush")
             raise
         finally:
+            profile.waiting -= 1
             del self._waiting[future]
         return True
 
@@ -168,6 +171,10 @@ class Ear:
         try:
             # The first look must not be missed, however short the wait.
             async with asyncio.timeout(max(seconds, _LOOK_SECONDS)):
+                if profile.hushing is not None:
+                    # Else it could take back the name that is left now.
+                    await asyncio.wait({profile.hushing})
+                    profile.hushing = None
                 numbers = await self._ask(profile, seconds)
                 if numbers is None:
                     profile.described = None
@@ -309,3 +316,7 @@ class _Profile:
         self.name = blake2b(parts.encode("utf-8", "replace"), digest_size=8).hexdigest()
         self.described: float | None = None
         """When the store was last told what it is; None: it does not know it."""
+        self.waiting = 0
+        """How many wait so here, under one name."""
+        self.hushing: asyncio.Task[None] | None = None
+        """Takes the name back, after a wait that was given up."""
