@@ -18,6 +18,11 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
 
 
+def is_nobody(tenant: str | None) -> bool:
+    """Tell whether no tenant can have this name, so that nothing belongs to it; None: to any."""
+    return tenant is not None and (not tenant or clean(tenant) != tenant)
+
+
 def extras_to_text(extras: Extras) -> str | None:
     """Give the stored form, or None when there is nothing to store."""
     if extras is NO_EXTRAS:

@@ -11,6 +11,7 @@ from lamplighter.model.errors import InvalidInput
 from lamplighter.port.conformance.schedule_builders import (
     BY,
     NIGHTLY,
+    OTHERS,
     at,
     backfill_of,
     due_ids,
@@ -132,11 +133,14 @@ async def test_a_backfill_of_an_unknown_schedule_says_so(engine: Engine) -> None
     assert await engine.schedules.schedule(NIGHTLY) is None
 
 
-async def test_a_tenant_begins_backfills_of_its_own_schedules_alone(engine: Engine) -> None:
+@pytest.mark.parametrize("other", OTHERS)
+async def test_a_tenant_begins_backfills_of_its_own_schedules_alone(
+    engine: Engine, other: str
+) -> None:
     await put(engine, new_schedule(tenant="acme"))
     before, wanted = await known(engine), backfill_of(at(1), at(2))
 
-    said = await engine.schedules.backfill(NIGHTLY, wanted, **BY, tenant="other")
+    said = await engine.schedules.backfill(NIGHTLY, wanted, **BY, tenant=other)
 
     assert said == ScheduleChanged(NIGHTLY, UNKNOWN)
     assert await known(engine) == before

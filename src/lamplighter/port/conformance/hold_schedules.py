@@ -19,6 +19,7 @@ from lamplighter.port.conformance.builders import (
 from lamplighter.port.conformance.schedule_builders import (
     BY,
     NIGHTLY,
+    OTHERS,
     at,
     dead,
     due_ids,
@@ -280,6 +281,17 @@ async def test_wishes_of_a_tenant_are_about_its_own_schedules(engine: Engine, ve
 
     assert wishes(said) == [UNKNOWN, DONE]
     assert await known(engine, "other") == before
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("verb", VERBS)
+async def test_what_is_no_tenant_has_no_schedules(engine: Engine, verb: str, other: str) -> None:
+    await put(engine, new_schedule("own", tenant="acme"))
+    before = await known(engine, "own")
+
+    assert wishes(await _verb(engine, verb)(["own"], **BY, tenant=other)) == [UNKNOWN]
+
+    assert await known(engine, "own") == before
 
 
 async def test_queued_jobs_of_others_schedules_are_not_cancelled(engine: Engine) -> None:

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 NIGHTLY = "nightly"
 MINUTE = 60_000
 BY = {"by": "alice", "reason": "for the test"}
+OTHERS = ("other", "", "ac\0me", "acme\ud800")
+"""Tenants other than `acme`; some that nobody can be."""
 
 
 def at(minutes: float) -> int:

@@ -14,6 +14,7 @@ from lamplighter.port.conformance.schedule_builders import (
     BY,
     MINUTE,
     NIGHTLY,
+    OTHERS,
     at,
     dead,
     due_ids,
@@ -252,12 +253,13 @@ async def test_a_trigger_of_an_unknown_schedule_makes_no_job(engine: Engine) -> 
     assert await runs_of(engine, "nobody") == []
 
 
-async def test_a_tenant_triggers_its_own_schedules_alone(engine: Engine) -> None:
+@pytest.mark.parametrize("other", OTHERS)
+async def test_a_tenant_triggers_its_own_schedules_alone(engine: Engine, other: str) -> None:
     await put(engine, new_schedule(tenant="acme"))
     wanted = wanted_run()
     before = await known(engine)
 
-    said = await engine.schedules.trigger(NIGHTLY, wanted, **BY, tenant="other")
+    said = await engine.schedules.trigger(NIGHTLY, wanted, **BY, tenant=other)
 
     assert said == Triggered(NIGHTLY, UNKNOWN)
     assert await engine.inspector.job(wanted.job.id) is None

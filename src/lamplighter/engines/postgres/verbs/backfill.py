@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from lamplighter.engines.postgres.call import Call
 from lamplighter.port.schedules import Backfill, ScheduleAnswer, ScheduleChanged
-from lamplighter.port.texts import backfill_to_text, clean
+from lamplighter.port.texts import backfill_to_text, clean, is_nobody
 
 
 async def backfill(
     call: Call, schedule_id: str, wanted: Backfill, tenant: str | None
 ) -> ScheduleChanged:
     """Begin one, unless one is under way."""
+    if is_nobody(tenant):
+        return ScheduleChanged(schedule_id, ScheduleAnswer.UNKNOWN)
     ((answer,),) = await call.rows(
         f"SELECT {call.function('backfill')}(%s, %s, %s)",
         (clean(schedule_id), tenant, backfill_to_text(wanted)),

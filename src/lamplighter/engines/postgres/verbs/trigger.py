@@ -17,6 +17,8 @@ async def trigger(
     call: Call, schedule_id: str, run: Run, by: str, reason: str, *, tenant: str | None
 ) -> Triggered:
     """Make a run, or say what became of the one with this job."""
+    if texts.is_nobody(tenant):
+        return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
     ((known, state, why),) = await call.rows(
         f"SELECT * FROM {call.function('trigger')}({_PARAMETERS})",
         (

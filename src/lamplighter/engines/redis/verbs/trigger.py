@@ -10,6 +10,7 @@ from lamplighter.engines.redis.schedule_records import OVERLAPS, STATES, check_i
 from lamplighter.engines.redis.shards import shard_of_schedule
 from lamplighter.engines.redis.verbs.fire import check_run, jobs_of
 from lamplighter.port.schedules import Run, ScheduleAnswer, Triggered
+from lamplighter.port.texts import is_nobody
 
 _UNKNOWN, _AGAIN = b"unknown", b"again"
 
@@ -18,6 +19,8 @@ async def trigger(call: Call, schedule_id: str, run: Run, tenant: str | None) ->
     """Let the store judge the run as one that is due now."""
     check_id(schedule_id)
     check_run(schedule_id, run, call.shards)
+    if is_nobody(tenant):
+        return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
     try:
         job = jobs_of([(schedule_id, run)])
         arguments = (*job, schedule_id, OVERLAPS[run.overlap], tenant or "")

@@ -8,6 +8,7 @@ from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.engines.redis.schedule_records import is_id
 from lamplighter.engines.redis.shards import joined, split_schedules
 from lamplighter.port.schedules import ScheduleAnswer, ScheduleChanged
+from lamplighter.port.texts import is_nobody
 
 _AGAIN = b"again"
 _UNKNOWN = b"unknown"
@@ -20,6 +21,8 @@ async def wish(
 
     One that is named twice is asked for twice.
     """
+    if is_nobody(tenant):
+        return [ScheduleChanged(one, ScheduleAnswer.UNKNOWN) for one in ids]
     parts: list[tuple[Sequence[int], list[ScheduleChanged]]] = []
     for shard, (places, mine) in split_schedules(ids, str, call.shards).items():
         said = [_AGAIN if is_id(one) else _UNKNOWN for one in mine]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.port.schedules import ScheduleAnswer, ScheduleChanged
-from lamplighter.port.texts import backfill_of, backfill_to_text
+from lamplighter.port.texts import backfill_of, backfill_to_text, is_nobody
 
 if TYPE_CHECKING:
     from lamplighter.engines.sqlite.transaction import Transaction
@@ -19,7 +19,7 @@ def begin_backfill(
     tx: Transaction, schedule_id: str, backfill: Backfill, tenant: str | None
 ) -> ScheduleChanged:
     """Note what is to be run, unless something is under way."""
-    row = tx.one(SQL["current"], schedule_id, tenant)
+    row = None if is_nobody(tenant) else tx.one(SQL["current"], schedule_id, tenant)
     if row is None:
         return ScheduleChanged(schedule_id, ScheduleAnswer.UNKNOWN)
     number, text = row

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs.overlap import Judge, Standing, standing_of
 from lamplighter.port.schedules import Run, RunKind, RunState, ScheduleAnswer, Triggered
+from lamplighter.port.texts import is_nobody
 
 if TYPE_CHECKING:
     from lamplighter.engines.sqlite.transaction import Row, Transaction
@@ -19,7 +20,7 @@ CURRENT = load("fire")["current"]
 
 def trigger(tx: Transaction, schedule_id: str, run: Run, tenant: str | None) -> Triggered:
     """Judge the run as one that is due now."""
-    row = tx.one(CURRENT, json.dumps([schedule_id]))
+    row = None if is_nobody(tenant) else tx.one(CURRENT, json.dumps([schedule_id]))
     if row is None:
         return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
     standing = standing_of(row)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.port.schedules import ScheduleAnswer, ScheduleChanged
+from lamplighter.port.texts import is_nobody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ def each(
     decide: Callable[[Current], ScheduleAnswer],
 ) -> list[ScheduleChanged]:
     """Let ``decide`` act on each schedule of the tenant; it may change what it is given."""
+    if is_nobody(tenant):
+        return [ScheduleChanged(one, ScheduleAnswer.UNKNOWN) for one in ids]
     rows = tx.all(SQL["current"], json.dumps(list(ids)), tenant)
     found = {row[0]: Current(row[1], bool(row[2])) for row in rows}
     answers: list[ScheduleChanged] = []
