@@ -233,7 +233,9 @@ class Schedules:
         change = getattr(engine.schedules, verb)
         named = list(dict.fromkeys(ids))
         for schedule_id in named:
-            await self.get(schedule_id)
+            found = await self.get(schedule_id)
+            if tenant is not None and found.record.tenant != tenant:
+                raise unknown(schedule_id)
         size = engine.capabilities.max_batch
         answers: list[ScheduleChanged] = []
         for start in range(0, len(named), size):

@@ -18,13 +18,12 @@ from lamplighter.port.schedules import NewSchedule, ScheduleFilter
 from lamplighter.schedules import upcoming
 from lamplighter.server.auth import Principal
 from lamplighter.server.errors import TenantFull, TooFrequent
+from lamplighter.server.remembered import Remembered
 
 FRESH = 1.0
 """Seconds for which a count of the store is believed, with what was let in since added to it."""
 FRESH_SCHEDULES = 10.0
 """The same for schedules, which are counted one by one."""
-MOST = 10_000
-"""Tenants that are remembered; whoever was not asked about for longest is forgotten first."""
 LOOKED_AT = 60
 """Occurrences to come whose distances are looked at."""
 
@@ -46,7 +45,7 @@ class Ledger:
     def __init__(self, read: Callable[[str], Awaitable[int]], fresh: float) -> None:
         self._read = read
         self._fresh = fresh
-        self._known: dict[str, Known] = {}
+        self._known = Remembered(Known)
 
     async def take(self, tenant: str, count: int, most: int) -> int | None:
         """Let so many more in; if that is too many, let in none and give what there is."""
@@ -57,10 +56,7 @@ class Ledger:
         return None
 
     async def _look(self, tenant: str) -> Known:
-        # The last to be used stands last.
-        known = self._known[tenant] = self._known.pop(tenant, None) or Known()
-        while len(self._known) > MOST:
-            del self._known[next(iter(self._known))]
+        known = self._known[tenant]
         async with known.looking:
             now = runtime.monotonic()
             if now - known.read_at >= self._fresh:

@@ -9,9 +9,7 @@ from lamplighter import runtime
 from lamplighter.model.names import shown
 from lamplighter.server.auth import Principal
 from lamplighter.server.errors import RateLimited
-
-MOST = 10_000
-"""Callers that are remembered; whoever has been quiet for longest is forgotten first."""
+from lamplighter.server.remembered import Remembered
 
 
 @dataclass(slots=True)
@@ -37,19 +35,14 @@ class Rates:
     def __init__(self, rate: float, burst: float) -> None:
         self._rate = rate
         self._burst = burst
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets = Remembered(lambda: Bucket(burst, runtime.monotonic()))
 
     def take(self, principal: Principal) -> None:
         """Count a request, or refuse it."""
         if not self._rate:
             return
-        now = runtime.monotonic()
-        # The last to be used stands last.
-        bucket = self._buckets.pop(principal.name, None) or Bucket(self._burst, now)
-        while len(self._buckets) >= MOST:
-            del self._buckets[next(iter(self._buckets))]
-        self._buckets[principal.name] = bucket
-        wait = bucket.take(now, self._rate, self._burst)
+        bucket = self._buckets[principal.name]
+        wait = bucket.take(runtime.monotonic(), self._rate, self._burst)
         if wait:
             raise RateLimited(
                 f"{shown(principal.name)} may make {self._rate:g} requests per second",

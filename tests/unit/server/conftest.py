@@ -22,6 +22,7 @@ from lamplighter.server.application import application
 from lamplighter.server.auth import Principal
 from lamplighter.server.jwts import Jwts
 from lamplighter.server.service import HttpService
+from tests.unit.server.clocks import Clock
 
 SCHEMA = {
     "type": "object",
@@ -250,3 +251,12 @@ def calls() -> Iterator[Counter[str]]:
     stop = events.listen(count)
     yield counted
     stop()
+
+
+@pytest.fixture
+def clock():
+    made = Clock()
+    # It stands still but for what a test adds.
+    made.monotonic = lambda: 1_000.0 + made.later
+    with runtime.install(made):
+        yield made

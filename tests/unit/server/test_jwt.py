@@ -23,6 +23,7 @@ from lamplighter.server.jwt_check import LEEWAY, LONGEST, Expected
 from lamplighter.server.jwt_keys import read_jwks_file, read_key_file
 from lamplighter.server.jwt_sources import JwksAddress, WatchedFile, check_jwks_url, fetch
 from lamplighter.server.jwts import Jwts, jwts_of
+from tests.unit.server.clocks import Clock
 from tests.unit.server.signing import (
     ALGORITHMS,
     AUDIENCE,
@@ -316,21 +317,6 @@ async def test_a_token_whose_time_is_over_is_told_so(service, algorithm):
 async def test_a_forged_token_whose_time_is_over_is_told_nothing_of_it(service):
     token = raw(HEAD, claims(exp=1), "another secret of more than 32 bytes, see?")
     assert (await ask(service, token)).code == "invalid-token"
-
-
-class Clock(runtime.System):
-    """The real world, some seconds later."""
-
-    later = 0.0
-
-    def now_ms(self) -> int:
-        return super().now_ms() + round(self.later * 1000)
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.later
-
-    def boottime(self) -> float:
-        return super().boottime() + self.later
 
 
 @pytest.fixture

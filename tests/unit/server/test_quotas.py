@@ -4,24 +4,13 @@ import asyncio
 
 import pytest
 
-from lamplighter import runtime
-from lamplighter.server import quotas
+from lamplighter.server import quotas, remembered
 from lamplighter.server.auth import Principal
-from tests.unit.server.test_jwt import Clock
 
 SHOP, MALL = Principal(name="shop-1", tenant="shop"), Principal(name="mall-1", tenant="mall")
 OPERATOR = Principal(name="operator")
 JOB = {"type": "charge", "arguments": {"order_id": "A-1"}, "delay": 60}
 DAILY = {"type": "charge", "arguments": {"order_id": "A-1"}, "cron": "0 3 * * *"}
-
-
-@pytest.fixture
-def clock():
-    made = Clock()
-    # It stands still but for what a test adds.
-    made.monotonic = lambda: 1_000.0 + made.later
-    with runtime.install(made):
-        yield made
 
 
 @pytest.fixture
@@ -151,7 +140,7 @@ async def test_schedules_of_a_tenant_do_not_fire_too_often(scene, times):
 
 
 async def test_so_many_tenants_are_remembered_and_no_more(scene, monkeypatch):
-    monkeypatch.setattr(quotas, "MOST", 5)
+    monkeypatch.setattr(remembered, "MOST", 5)
     for number in range(8):
         scene.become(Principal(name="x", tenant=f"t-{number}"))
         await batch(scene, 1)

@@ -11,7 +11,7 @@ from lamplighter.cli.main import main
 from lamplighter.model.access import Scope, digest_of, granted, prefix_of, token_of
 from lamplighter.port.access import NewToken
 from lamplighter.server import tokens as tokens_module
-from tests.unit.server.test_jwt import Clock
+from tests.unit.server.clocks import Clock
 
 REVOKED_WITHIN = 60.0
 

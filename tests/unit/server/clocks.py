@@ -1,0 +1,18 @@
+"""A clock that tests can put forward."""
+
+from lamplighter import runtime
+
+
+class Clock(runtime.System):
+    """The real world, some seconds later."""
+
+    later = 0.0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + round(self.later * 1000)
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.later
+
+    def boottime(self) -> float:
+        return super().boottime() + self.later
