@@ -19,7 +19,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test postgres pooled redis console console-check console-test screenshots check format lint types layers generated supply sbom fix coverage \
+.PHONY: help run test postgres pooled redis console console-check console-test clients screenshots check format lint types layers generated supply sbom fix coverage \
 	conformance calendar year faults hostile hostile-quick bench bench-peers bench-http bench-pages lock clean
 
 help: ## List the targets
@@ -31,21 +31,24 @@ run: $(VENV)/.server ## Run the example shop, its worker and the console, until 
 # Tests that start a database server; `make postgres` runs them.
 WITH_SERVER := tests/unit/postgres tests/unit/servers tests/unit/proxies tests/system/test_faults_postgres.py
 WITH_REDIS := tests/unit/redis tests/system/test_faults_redis.py
-# Tests that start a browser; `make console-test` runs them.
+# Tests of workers that every engine passes, each with LAMPLIGHTER_ENGINES; `make test` has them on SQLite.
+ON_EACH := $(addprefix tests/system/test_,once.py due.py sleep.py)
+# Tests that start a browser, and those that need Node; `make console-test` runs them.
 WITH_BROWSER := tests/console
-TESTS := tests $(addprefix --ignore=,$(WITH_SERVER) $(WITH_REDIS) $(WITH_BROWSER))
+WITH_NODE := tests/clients
+TESTS := tests $(addprefix --ignore=,$(WITH_SERVER) $(WITH_REDIS) $(WITH_BROWSER) $(WITH_NODE))
 
 test: $(VENV)/.dev ## Run the tests (ARGS="-k claim" to choose)
 	$(BIN)/python -m pytest $(TESTS) -q -n $(JOBS) --dist worksteal $(ARGS)
 
 postgres: $(VENV)/.dev ## Run the contract and the tests of the PostgreSQL engine, on a server of its own
-	LAMPLIGHTER_ENGINES=postgres $(BIN)/python -m pytest tests/conformance $(WITH_SERVER) -q -n $(JOBS) --dist worksteal $(ARGS)
+	LAMPLIGHTER_ENGINES=postgres $(BIN)/python -m pytest tests/conformance $(WITH_SERVER) $(ON_EACH) -q -n $(JOBS) --dist worksteal $(ARGS)
 
 pooled: $(VENV)/.dev ## Run the contract through a proxy that gives each transaction another connection
 	LAMPLIGHTER_ENGINES=postgres-pooled LAMPLIGHTER_EXAMPLES=12 $(BIN)/python -m pytest tests/conformance -q -n $(JOBS) --dist worksteal $(ARGS)
 
 redis: $(VENV)/.dev ## Run the contract and the tests of the Redis engine, on a server of its own
-	LAMPLIGHTER_ENGINES=redis,redis-sharded $(BIN)/python -m pytest tests/conformance $(WITH_REDIS) -q -n $(JOBS) --dist worksteal $(ARGS)
+	LAMPLIGHTER_ENGINES=redis,redis-sharded $(BIN)/python -m pytest tests/conformance $(WITH_REDIS) $(ON_EACH) -q -n $(JOBS) --dist worksteal $(ARGS)
 
 CONSOLE := src/lamplighter/server/console
 
@@ -55,8 +58,8 @@ console: $(VENV)/.dev console/node_modules/.made ## Build the web console into t
 
 console-check: $(VENV)/.dev console/node_modules/.made ## Check that the committed console is what its sources build
 	$(BIN)/python tools/console_types.py --check
-	@! grep -nE '"(resolved|url)"' console/package-lock.json || { \
-		echo "error: console/package-lock.json names where packages come from." >&2; \
+	@! grep -nE '"(resolved|url)"' console/package-lock.json tests/clients/package-lock.json || { \
+		echo "error: a package-lock.json names where packages come from." >&2; \
 		echo "hint: make it anew with the settings of console/.npmrc." >&2; exit 1; }
 	@rm -rf build/console
 	cd console && CONSOLE_OUT=$(CURDIR)/build/console npm run --silent build
@@ -64,9 +67,12 @@ console-check: $(VENV)/.dev console/node_modules/.made ## Check that the committ
 		echo "error: $(CONSOLE) is not what console/ builds." >&2; \
 		echo "hint: run \`make console\` and commit what it writes." >&2; exit 1; }
 
-console-test: $(VENV)/.dev ## Look at the console with Chromium, as its users do (ARGS)
+console-test: $(VENV)/.dev clients ## Look at the console with Chromium, as its users do (ARGS)
 	@tools/chromium.sh
-	$(BIN)/python -m pytest $(WITH_BROWSER) -q $(ARGS)
+	$(BIN)/python -m pytest $(WITH_BROWSER) -q -n $(JOBS) --dist worksteal $(ARGS)
+
+clients: $(VENV)/.dev build/clients/.made tests/clients/node_modules/.made ## Make clients from the OpenAPI document, in TypeScript and Python, and use them
+	$(BIN)/python -m pytest $(WITH_NODE) -q
 
 screenshots: $(VENV)/.dev ## Draw the pictures of the console for the docs
 	@tools/chromium.sh
@@ -91,6 +97,7 @@ layers: $(VENV)/.dev ## Check that imports point down only
 generated: $(VENV)/.dev ## Check that generated files are up to date
 	$(BIN)/python tools/state_machine.py --check
 	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/python_reference.py --check
 
 supply: $(VENV)/.dev ## Check that requirements are pinned, hashed, declared and name no host
 	$(BIN)/python tools/supply.py
@@ -104,9 +111,10 @@ fix: $(VENV)/.dev ## Format, repair what can be repaired, write generated files
 	$(BIN)/ruff format --quiet .
 	$(BIN)/python tools/state_machine.py
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/python_reference.py
 
 coverage: export COVERAGE_FILE := $(CURDIR)/.coverage
-coverage: $(VENV)/.dev ## Run the tests again, measured with their child processes; below 90 % fails
+coverage: $(VENV)/.dev ## Run the tests, measured with their child processes; below 90 % fails (ARGS)
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(TESTS) -q -n $(JOBS) --dist worksteal $(ARGS)
 	$(BIN)/coverage combine --quiet
@@ -140,7 +148,7 @@ bench-peers: $(VENV)/.dev $(PEERS:%=build/%/.made) ## Measure other job queues b
 	$(BIN)/python -m benchmarks.peers $(if $(STORE),--store $(STORE)) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(PAIRS),--pairs $(PAIRS)) $(if $(BATCH),--batch $(BATCH)) $(if $(WRITE),--write)
 
-build/hostile/.made build/peers/.made build/peers-arq/.made build/peers-taskiq/.made: build/%/.made: requirements/%.txt
+build/hostile/.made build/clients/.made build/peers/.made build/peers-arq/.made build/peers-taskiq/.made: build/%/.made: requirements/%.txt
 	@echo "installing $< into build/$*"
 	@$(PYTHON) -m venv --clear build/$*
 	@build/$*/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
@@ -161,6 +169,10 @@ build/bullmq/.made: benchmarks/peers/bullmq/package.json benchmarks/peers/bullmq
 		cd build/bullmq && npm install --silent --no-audit --no-fund --ignore-scripts && touch .made; \
 	else echo "no npm here: BullMQ is left out"; fi
 
+tests/clients/node_modules/.made: tests/clients/package.json tests/clients/package-lock.json
+	cd tests/clients && npm ci --silent
+	@touch $@
+
 console/node_modules/.made: console/package.json console/package-lock.json console/.npmrc
 	@command -v npm >/dev/null || { \
 		echo "error: there is no \`npm\`, and the console is built with it." >&2; \
@@ -170,14 +182,14 @@ console/node_modules/.made: console/package.json console/package-lock.json conso
 
 lock: ## Pin the requirements again (needs uv; UPGRADE=1 takes the newest versions)
 	@command -v $(UV) >/dev/null || { echo "error: \`$(UV)\` not found. hint: install uv, or say UV=path/to/uv" >&2; exit 1; }
-	@for name in core build server dev hostile peers peers-arq peers-taskiq; do \
+	@for name in core build server dev hostile clients peers peers-arq peers-taskiq; do \
 		UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --universal --python-version 3.11 \
 			--generate-hashes --no-emit-index-url $(if $(UPGRADE),--upgrade) \
 			requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \
 	done
 
 clean: ## Delete everything that make has made
-	rm -rf $(VENV) build dist console/node_modules htmlcov .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist console/node_modules tests/clients/node_modules htmlcov .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples tools typing_tests -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The files .venv/.made, .core, .server and .dev stand for what has been installed.

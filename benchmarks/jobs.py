@@ -46,6 +46,8 @@ class Program:
     """`count` as a function, in a process of its own."""
     say: AsyncContextJob[[str], None]
     """`count` that logs a line and reports its progress."""
+    count_once: AsyncJob[[str], None]
+    """`count` that may start only once, so that its start is marked in the store before."""
     flood: SyncJob[[int], None]
     """Prints so many lines, in a thread of a child."""
     flood_alone: SyncJob[[int], None]
@@ -105,6 +107,10 @@ def declare(app: App, *, extra: Collection[str] | None = None) -> Program:
         ctx.progress(1, 1)
         handlers.ran()
 
+    @among("count-once").job(name="count-once", delivery="at_most_once")
+    async def count_once(payload: str) -> None:  # noqa: ARG001 - as above
+        handlers.ran()
+
     @among("flood").job(name="flood", timeout=600)
     def flood(lines: int) -> None:
         handlers.pour(lines)
@@ -113,7 +119,7 @@ def declare(app: App, *, extra: Collection[str] | None = None) -> Program:
     def flood_alone(lines: int) -> None:
         handlers.pour(lines)
 
-    return Program(app, count, note, count_alone, say, flood, flood_alone)
+    return Program(app, count, note, count_alone, say, count_once, flood, flood_alone)
 
 
 def own_gauge(folder: Path) -> Gauge:

@@ -97,9 +97,12 @@ def lines(found: Result) -> list[Line]:
     for part, title, budget, aim in (
         ("submit_bulk", "submit, batches of 1,000", budgets.bulk, None),
         ("submit_single", "submit, one by one", None, None),
+        ("claim", "claim, 100 at a time, no worker", None, None),
+        ("settle", "settle, 100 at a time, no worker", None, None),
         ("drain", "drain, 2 children", budgets.drain, budgets.drain_aim),
         ("isolated", "drain, jobs in processes of their own", budgets.isolated, None),
         ("said", "drain, jobs that log and report progress", None, None),
+        ("once", "drain, jobs that may start only once", None, None),
     ):
         if part in found:
             made += _cost(title, found[part], budget, aim)
@@ -142,10 +145,22 @@ def remark(found: Result) -> str:
     )
 
 
+_COSTS = (
+    "submit_bulk",
+    "submit_single",
+    "claim",
+    "settle",
+    "drain",
+    "isolated",
+    "said",
+    "once",
+)
+
+
 def profile(found: Result) -> str:
     """Where the CPU of a job goes, process by process."""
     shown: list[str] = []
-    for part in ("submit_bulk", "submit_single", "drain", "isolated", "said"):
+    for part in _COSTS:
         if part in found:
             roles = cast("Mapping[str, float]", found[part]["cpu_us_by_role"])
             shown.append(f"{part}: " + ", ".join(f"{k} {v:.4g} µs" for k, v in roles.items()))

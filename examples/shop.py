@@ -8,6 +8,7 @@ look behind the scenes, try in a second terminal, in the same folder:
     .venv/bin/lamplighter queues
     .venv/bin/lamplighter jobs list --status retrying
     .venv/bin/lamplighter dlq list
+    .venv/bin/lamplighter schedules runs count_the_till
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import itertools
 import random
 import secrets
 
-from lamplighter import App, Context, Retry, TenantSettings
+from lamplighter import App, Context, Retry
 
 app = App()  # jobs live in lamplighter.db here, unless LAMPLIGHTER_URL says otherwise
 
@@ -73,6 +74,17 @@ async def close_the_books(ctx: Context, month: str) -> str:
     return f"the books of {month} are closed"
 
 
+@app.schedule("*/15 * * * * *", timezone="Europe/Berlin")
+@app.job(queue="billing")
+async def count_the_till(ctx: Context) -> str:
+    """Runs by the calendar, each occurrence once, whatever the number of workers.
+
+    Calendars follow the real clock: this one fires every 15 seconds. In a real shop it would say
+    "0 22 * * mon-sat".
+    """
+    return f"run {ctx.job_id[-6:]}: the till is right"
+
+
 @app.job(queue="warehouse", retry=Retry(fixed=10 * MINUTE, max_attempts=3))
 async def sync_old_warehouse(shelf: str) -> None:
     """Some things cannot work. After the third attempt this job is a dead letter."""
@@ -93,10 +105,8 @@ MONTHS = ["January", "February", "March", "April", "May", "June", "July"]
 
 @app.on_dev
 async def open_the_shop(app: App) -> None:
-    store = await app.engine()
     for tenant, weight in TENANTS.items():
-        settings = TenantSettings(weight=weight)
-        await store.settings.put_tenant(tenant, settings, by="examples.shop", reason="its plan")
+        await app.tenants.set(tenant, weight=weight, by="examples.shop", reason="its plan")
 
     today = secrets.token_hex(3)
     for number in itertools.count(1):

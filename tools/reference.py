@@ -117,9 +117,9 @@ def metric_row(metric: Metric) -> str:
 
 def engines_page() -> str:
     """Table of the engines' capabilities, one column per engine."""
-    from lamplighter.engines.postgres.engine import CAPABILITIES as POSTGRES  # noqa: PLC0415
+    from lamplighter.engines.postgres.driver import CAPABILITIES as POSTGRES  # noqa: PLC0415
     from lamplighter.engines.redis.promises import CAPABILITIES as REDIS  # noqa: PLC0415
-    from lamplighter.engines.sqlite.engine import CAPABILITIES as SQLITE  # noqa: PLC0415
+    from lamplighter.engines.sqlite.driver import CAPABILITIES as SQLITE  # noqa: PLC0415
 
     engines = (SQLITE, POSTGRES, REDIS)
     docs = field_docs(Capabilities)

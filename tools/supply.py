@@ -15,7 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("core", "build", "server", "dev", "hostile", "peers", "peers-arq", "peers-taskiq")
+LOCKS = (
+    "core",
+    "build",
+    "server",
+    "dev",
+    "hostile",
+    "clients",
+    "peers",
+    "peers-arq",
+    "peers-taskiq",
+)
 ALLOWED_IN = {
     "pytest": ("port/conformance", "testing"),
     "pytest_asyncio": ("port/conformance", "testing"),

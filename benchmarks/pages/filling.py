@@ -131,7 +131,7 @@ async def _schedules(app: App) -> str:
     )
     seen = f"{tenant_name(0)}/daily-00000"
     for _ in range(20):
-        await app.schedules.trigger(seen)
+        await app.schedules.trigger(seen, tenant=tenant_name(0))
     return seen
 
 

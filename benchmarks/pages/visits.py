@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import percentile
-from benchmarks.pages.filling import Filled
+from benchmarks.pages.filling import Filled, tenant_name
 
 PATIENCE = 120.0
 
@@ -48,6 +48,7 @@ class Seen:
 def visits(filled: Filled) -> list[Visit]:
     """Give all requests of all pages."""
     schedule = f"/v1/schedules/{quote(filled.schedule, safe='')}"
+    owner = urlencode({"tenant": tenant_name(0)})
     dead, waiting = f"/v1/jobs/{filled.dead}", f"/v1/jobs/{filled.waiting}"
     times = {"cron": "30 2 * * *", "timezone": "Europe/Berlin"}
     return [
@@ -65,9 +66,9 @@ def visits(filled: Filled) -> list[Visit]:
         Visit("schedules", "/v1/schedules"),
         Visit("schedules", "/v1/schedules?type=type-00&limit=50"),
         Visit("schedules", "/v1/schedules?tenant=tenant-999&limit=50"),
-        Visit("schedule", schedule),
-        Visit("schedule", f"{schedule}/preview?count=10"),
-        Visit("schedule", f"{schedule}/runs"),
+        Visit("schedule", f"{schedule}?{owner}"),
+        Visit("schedule", f"{schedule}/preview?count=10&{owner}"),
+        Visit("schedule", f"{schedule}/runs?{owner}"),
         Visit("schedule", "/v1/schedules:preview", times),
         Visit("workers", "/v1/workers"),
         Visit("queues", "/v1/queues"),

@@ -1,6 +1,7 @@
 """Running jobs that were submitted beforehand, by a worker with two children.
 
-No-ops; no-ops in processes of their own; and jobs that have something to say.
+No-ops; no-ops in processes of their own; jobs that have something to say; and no-ops that may start
+only once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from benchmarks.fleet import Fleet, fleet
 from benchmarks.jobs import PAYLOAD, SAYING
 from benchmarks.scale import Bench
 from lamplighter.job import Job
+from lamplighter.model.job import Delivery
 from lamplighter.model.journal import lines_of
 
 
@@ -48,6 +50,18 @@ async def said(bench: Bench) -> dict[str, object]:
     return found
 
 
+async def once(bench: Bench) -> dict[str, object]:
+    """The same with at-most-once jobs; they must be such in the store as well."""
+    scale = bench.scale
+    with fresh_store(bench.engine, bench.folder) as store:
+        async with fleet(store, extra=["count-once"]) as workers:
+            job = workers.program.count_once
+            await workers.warm_up(job)
+            found = await _rounds(workers, job, scale.once_jobs, scale.once_rounds)
+            await _check_once(workers)
+    return found
+
+
 async def _rounds(
     workers: Fleet, job: Job[[str], None], jobs: int, rounds: int
 ) -> dict[str, object]:
@@ -77,3 +91,14 @@ async def _check_kept(workers: Fleet) -> None:
     row = await engine.inspector.job(handle.id)
     if row is None or row.progress is None:
         raise BenchmarkError("a job reported its progress, and none was kept")
+
+
+async def _check_once(workers: Fleet) -> None:
+    """Look whether one more job is submitted as at most once: an unmarked start costs nothing."""
+    call = workers.program.count_once.call(PAYLOAD)
+    (handle,) = await workers.program.app.submit_many([call])
+    engine = await workers.program.app.engine()
+    row = await engine.inspector.job(handle.id)
+    if row is None or row.job.delivery is not Delivery.AT_MOST_ONCE:
+        raise BenchmarkError("what was measured are no at-most-once jobs")
+    await workers.drain(1, everything=True)

@@ -85,6 +85,7 @@ class _Onlooker:
         parameters: Sequence[object] = (),
         *,
         urgent: bool = False,
+        instead: str | None = None,
     ) -> list[tuple[Any, ...]]:
         raise _Seen(statement, parameters)
 

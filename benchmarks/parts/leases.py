@@ -19,8 +19,7 @@ from lamplighter.config import Settings
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.port.store import Engine
 from lamplighter.port.values import ClaimRequest, Renewal
-from lamplighter.worker.keeper import LONGEST_ROUND
-from lamplighter.worker.run import BATCH
+from lamplighter.worker.run import BATCH, LONGEST_ROUND
 
 SHARE = 0.25
 """Part of one core that the server may use for it."""

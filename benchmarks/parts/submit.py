@@ -36,7 +36,7 @@ async def single(bench: Bench) -> dict[str, object]:
 
 
 async def _bulk(store: Store, program: Program, jobs: int) -> Cost:
-    phase = _Phase(store)
+    phase = Phase(store)
     call, submit_many = program.count.call, program.app.submit_many
     for _ in range(0, jobs, BATCH):
         await submit_many([call(PAYLOAD) for _ in range(BATCH)])
@@ -44,23 +44,26 @@ async def _bulk(store: Store, program: Program, jobs: int) -> Cost:
 
 
 async def _single(store: Store, program: Program, jobs: int) -> Cost:
-    phase = _Phase(store)
+    phase = Phase(store)
     submit = program.count.submit
     for _ in range(jobs):
         await submit(PAYLOAD)
     return phase.end(jobs)
 
 
-class _Phase:
-    def __init__(self, store: Store) -> None:
+class Phase:
+    """The cost of what is done until its end, of this process by its role and of the store."""
+
+    def __init__(self, store: Store, role: str = "producer") -> None:
         gc.collect()
-        self._store = store
+        self._store, self._role = store, role
         self._server = store.server_cpu_ns()
         self._cpu = time.process_time_ns()
         self._began = time.monotonic()
 
     def end(self, jobs: int) -> Cost:
+        """Return what it has cost."""
         seconds = time.monotonic() - self._began
-        producer = time.process_time_ns() - self._cpu
+        own = time.process_time_ns() - self._cpu
         server = self._store.server_cpu_ns() - self._server
-        return Cost(jobs, seconds, {"producer": producer, "store": server})
+        return Cost(jobs, seconds, {self._role: own, "store": server})

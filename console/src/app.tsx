@@ -1,13 +1,13 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { problemOf, type Refused, whenUnauthorized } from "./api/client";
 import { POLL } from "./api/data";
-import { type Me, Session, type Terms, useMay, useMe, useSees, whoAmI } from "./api/session";
+import { isSomebodyElse, logIn, logOut, takeCode, whoAmI } from "./api/login";
+import { type Me, Session, type Terms, useMay, useMe, useSees } from "./api/session";
 import { restart } from "./api/stream";
-import { keepToken } from "./api/token";
 import { useKeyboard } from "./lib/keys";
 import { go, useRoute } from "./lib/route";
 import { PAGES, pageOf } from "./pages";
-import { Login } from "./pages/login";
+import { Login, Replace } from "./pages/login";
 import { Frame } from "./parts/frame";
 import { Help } from "./parts/help";
 import { Page as PageFrame } from "./parts/panel";
@@ -17,24 +17,38 @@ import { Name } from "./parts/text";
 type State =
   | { at: "starting" }
   | { at: "login"; why: Refused }
+  | { at: "replace"; code: string; why: Refused }
   | { at: "refused"; why: Refused }
   | { at: "in"; me: Me };
 
 /** The console: a login where one is needed, then the frame with the page of the address in it. */
 export function App() {
   const [state, setState] = useState<State>({ at: "starting" });
+  const show = useCallback((me: Me) => {
+    setState({ at: "in", me });
+    restart();
+  }, []);
   const enter = useCallback(async () => {
+    const code = takeCode();
     try {
-      const me = await whoAmI();
-      setState({ at: "in", me });
-      restart();
+      show(code === undefined ? await whoAmI() : await logIn({ code }));
     } catch (error) {
-      const problem = problemOf(error);
-      setState({ at: problem.status === 401 ? "login" : "refused", why: problem });
+      const why = problemOf(error);
+      if (code !== undefined && isSomebodyElse(why)) setState({ at: "replace", code, why });
+      else if (code !== undefined && why.status === 401) {
+        // Whoever follows an old link and is logged in goes on as before.
+        whoAmI().then(show, () => setState({ at: "login", why }));
+      } else setState({ at: why.status === 401 ? "login" : "refused", why });
     }
   }, []);
   useEffect(() => whenUnauthorized((why) => setState({ at: "login", why })), []);
   useEffect(() => void enter(), [enter]);
+  useEffect(() => {
+    // A link that is opened in a tab that shows the console does not load the page anew.
+    const follow = () => location.hash.startsWith("#code=") && void enter();
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, [enter]);
   useEffect(() => {
     if (state.at !== "refused") return;
     const pause = Math.max(POLL, state.why.after * 1000);
@@ -42,7 +56,12 @@ export function App() {
     return () => window.clearTimeout(timer);
   }, [state, enter]);
 
-  if (state.at === "login") return <Login enter={enter} why={state.why} />;
+  if (state.at === "login") return <Login enter={show} why={state.why} />;
+  if (state.at === "replace") {
+    const stay = (why?: Refused) => (why ? setState({ at: "login", why }) : void enter());
+    const { code, why } = state;
+    return <Replace credential={{ code }} why={why} enter={show} stay={stay} />;
+  }
   if (state.at === "refused") {
     return (
       <main class="alone">
@@ -63,13 +82,13 @@ export function App() {
       </main>
     );
   }
-  const leave = () => {
-    keepToken(null);
+  const leave = async () => {
+    await logOut().catch(() => undefined);
     void enter();
   };
   return (
     <Session.Provider value={state.me}>
-      <Inside leave={leave} />
+      <Inside leave={() => void leave()} />
     </Session.Provider>
   );
 }

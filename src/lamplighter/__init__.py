@@ -23,10 +23,22 @@ if TYPE_CHECKING:
     from lamplighter.context import CancelRequested, Context, TimedOut
     from lamplighter.handle import Handle
     from lamplighter.hooks import JobReport
+    from lamplighter.inspection.views import (
+        AttemptView,
+        DeadLetterCause,
+        JobView,
+        LogLine,
+        Note,
+        QueueView,
+        TenantView,
+        TypeView,
+        WorkerView,
+    )
     from lamplighter.job import Call, Job
     from lamplighter.middleware import CallNext, Middleware
     from lamplighter.model.isolation import Limits
-    from lamplighter.model.job import Claim, JobRecord, Status
+    from lamplighter.model.job import Claim, ErrorInfo, JobRecord, Status
+    from lamplighter.model.journal import Progress
     from lamplighter.model.outcome import Outcome, Reject, Snooze
     from lamplighter.model.retry import Retry
     from lamplighter.model.schedule import Cron, Days, Except, Interval, Once, RRule, Union
@@ -35,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "App",
+    "AttemptView",
     "Call",
     "CallNext",
     "CancelRequested",
@@ -42,6 +55,8 @@ __all__ = [
     "Context",
     "Cron",
     "Days",
+    "DeadLetterCause",
+    "ErrorInfo",
     "Except",
     "Handle",
     "Interval",
@@ -50,13 +65,18 @@ __all__ = [
     "JobFailed",
     "JobRecord",
     "JobReport",
+    "JobView",
     "KeyConflict",
     "LamplighterError",
     "Limits",
+    "LogLine",
     "Middleware",
+    "Note",
     "Once",
     "Outcome",
+    "Progress",
     "QueueSettings",
+    "QueueView",
     "RRule",
     "Reject",
     "ResultOmitted",
@@ -67,11 +87,14 @@ __all__ = [
     "Status",
     "StoreError",
     "TenantSettings",
+    "TenantView",
     "TimedOut",
     "TypeSettings",
+    "TypeView",
     "Union",
     "UnknownJob",
     "UnknownSchedule",
+    "WorkerView",
     "WrongState",
     "errors",
     "provided",
@@ -83,10 +106,22 @@ _HOMES = {
     "context": ("CancelRequested", "Context", "TimedOut"),
     "handle": ("Handle",),
     "hooks": ("JobReport",),
+    "inspection.views": (
+        "AttemptView",
+        "DeadLetterCause",
+        "JobView",
+        "LogLine",
+        "Note",
+        "QueueView",
+        "TenantView",
+        "TypeView",
+        "WorkerView",
+    ),
     "job": ("Call", "Job"),
     "middleware": ("CallNext", "Middleware"),
     "model.isolation": ("Limits",),
-    "model.job": ("Claim", "JobRecord", "Status"),
+    "model.job": ("Claim", "ErrorInfo", "JobRecord", "Status"),
+    "model.journal": ("Progress",),
     "model.outcome": ("Outcome", "Reject", "Snooze"),
     "model.retry": ("Retry",),
     "model.schedule": ("Cron", "Days", "Except", "Interval", "Once", "RRule", "Union"),

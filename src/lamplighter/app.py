@@ -18,6 +18,7 @@ from lamplighter.context import Context
 from lamplighter.handle import Handle
 from lamplighter.hooks import Hook
 from lamplighter.hooks import check as check_hook
+from lamplighter.inspection import DeadLetters, Jobs, Queues, Tenants, Types, Workers
 from lamplighter.job import (
     AsyncContextJob,
     AsyncJob,
@@ -31,6 +32,7 @@ from lamplighter.job import (
 )
 from lamplighter.middleware import Middleware
 from lamplighter.middleware import check as checked_middleware
+from lamplighter.model.counts import counted
 from lamplighter.model.errors import InvalidHandler
 from lamplighter.model.ids import check_id
 from lamplighter.model.isolation import Isolation
@@ -89,6 +91,18 @@ class App:
         self._client = Client(settings)
         self.schedules = Schedules(self._client)
         """Schedules in the store."""
+        self.jobs = Jobs(self._client)
+        """Jobs in the store, their attempts and their logs."""
+        self.dead_letters = DeadLetters(self._client)
+        """Dead jobs, and their causes."""
+        self.queues = Queues(self._client)
+        """Queues: what waits in them, and their settings."""
+        self.tenants = Tenants(self._client)
+        """Tenants: what they have in the store, and their settings."""
+        self.types = Types(self._client)
+        """Job types that workers have published."""
+        self.workers = Workers(self._client)
+        """Workers that have joined."""
         self.stories: list[Story] = []
         """Functions registered with ``on_dev``."""
 
@@ -266,7 +280,8 @@ class App:
     async def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit many calls, in batches as large as the store takes; a batch is stored whole.
 
-        In a store of several shards what belongs to each of them is.
+        In a store of several shards every hundred calls go to another of them, those with a key
+        to that of their key, and what belongs to each of them is stored whole.
 
         All calls were checked when they were made, so nothing is stored before all are good. An
         idempotency key used before with another body raises KeyConflict, after the other jobs
@@ -336,7 +351,7 @@ class App:
         self._client.portal.close()
 
     def __repr__(self) -> str:
-        return f"<App with {len(self.registry)} job types>"
+        return f"<App with {counted(len(self.registry), 'job type')}>"
 
 
 def _added(hooks: list[Hook], hook: HookT) -> HookT:
@@ -354,19 +369,23 @@ def _job_type(function: Callable[..., Any], options: Mapping[str, object]) -> Jo
 def _type_options(options: Mapping[str, object]) -> dict[str, Any]:
     option.check_known(options, TypeOptions.__annotations__, "a job type")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    timeout, stalled_after = given.get("timeout"), given.get("stalled_after")
+    times = {
+        name: check(name, given[name]) if name in given else None
+        for name, check in (
+            ("timeout", option.positive_seconds),
+            ("hard_after", option.hard_after),
+            ("stalled_after", option.positive_seconds),
+        )
+    }
     isolation = Isolation.of(given.get("isolation", Isolation.SHARED))
     return {
         "name": given.get("name"),
         "queue": given.get("queue", DEFAULT_QUEUE),
         "level": Level.of(given.get("priority", "normal")),
         "retry": given.get("retry"),
-        "timeout": None if timeout is None else option.positive_seconds("timeout", timeout),
         "delivery": option.delivery(given.get("delivery", Delivery.AT_LEAST_ONCE)),
-        "stalled_after": None
-        if stalled_after is None
-        else option.positive_seconds("stalled_after", stalled_after),
         "secrets": option.secrets(given.get("secrets", ())),
         "isolation": isolation,
         "surroundings": option.surroundings(isolation, given),
+        **times,
     }

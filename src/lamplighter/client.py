@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 from lamplighter import config, payload, runtime
 from lamplighter.connection import Connections
 from lamplighter.model import ids
+from lamplighter.model.addresses import redacted
 from lamplighter.model.errors import (
     InvalidSettings,
     KeyConflict,
@@ -23,7 +24,7 @@ from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.names import DEFAULT_QUEUE, PAYLOAD_LIMIT, shown
 from lamplighter.observability import events
 from lamplighter.options import Options
-from lamplighter.port.store import FINISHED_TOPIC, Engine, JobStore, queue_topic
+from lamplighter.port.store import CANCEL_TOPIC, FINISHED_TOPIC, Engine, JobStore, queue_topic
 from lamplighter.port.values import ChangeAnswer, Changed, SubmitAnswer, Submitted, TypeRow
 from lamplighter.portal import Portal
 from lamplighter.registry import Registry
@@ -32,6 +33,8 @@ T = TypeVar("T")
 
 _TRIES = 5
 _FIRST_PAUSE = 0.05
+SPREAD = 100
+"""Jobs without a key that go to the same shard together, of however many are submitted at once."""
 
 
 class Client:
@@ -45,15 +48,18 @@ class Client:
         self.waiters = 0
         """Calls that wait for a job to finish; they share the reads between them."""
         self.shard = runtime.random_bits(ids.SHARD_BITS)
-        """Shard of new jobs without a key; another one after each submission."""
+        """Shard of new jobs without a key; another one after each submission, and after `SPREAD`
+        jobs: a flood must not have the share of one shard alone."""
+        self._room = SPREAD
+        """New jobs that still go to this shard."""
 
     def configure(self, settings: config.Settings) -> None:
         """Use other settings; possible until the store is opened."""
         if self.connections.used and settings.url != self.settings.url:
             raise InvalidSettings(
-                f"the store {shown(self.settings.url)} is open already",
+                f"the store {shown(redacted(self.settings.url))} is open already",
                 hint="configure the app before it is used, or close it first",
-                value=settings.url,
+                value=redacted(settings.url),
             )
         self.settings = settings
 
@@ -86,9 +92,12 @@ class Client:
 
     def new_job(self, name: str, args: bytes, options: Options) -> NewJob:
         """Make a job, with an id of our own: submitting it twice is submitting it once."""
-        if len(args) + options.metadata_size > PAYLOAD_LIMIT:
-            payload.check_size(len(args), options.metadata_size)
+        if len(args) + options.extras_size > PAYLOAD_LIMIT:
+            payload.check_size(len(args), options.extras_size)
         now = runtime.now_ms()
+        self._room -= 1
+        if self._room <= 0:  # threads may both have counted
+            self.shard, self._room = runtime.random_bits(ids.SHARD_BITS), SPREAD
         key = None if options.key is None else _key(name, args, options)
         shard = self.shard if key is None else ids.shard_of_key(options.tenant, key.scope, key.key)
         return NewJob(
@@ -124,6 +133,10 @@ class Client:
         if self.settings.speed == 1.0 or run_at_ms <= now:
             return run_at_ms
         return now + int((run_at_ms - now) / self.settings.speed)
+
+    async def is_divided(self) -> bool:
+        """Tell whether the store has several shards, so that it matters where a job goes."""
+        return (await self.engine()).capabilities.shards > 1
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Store jobs, in as few writes as the engine's batches allow, and answer for each."""
@@ -187,8 +200,10 @@ class Client:
     ) -> ChangeAnswer:
         """Do one operator's verb to one job, and wake who may care."""
         engine = await self.engine()
-        changed = (await self.repeatable(lambda: change(engine.jobs)))[0]
+        (changed, *_), again = await self.repeated(lambda: change(engine.jobs))
         if changed.answer is ChangeAnswer.UNKNOWN:
+            if again and verb == "erase":
+                return ChangeAnswer.DONE  # by the first try, whose answer was lost
             raise unknown(job_id)
         if changed.answer is ChangeAnswer.CONFLICT:
             state = changed.state.value if changed.state else "gone"
@@ -199,7 +214,8 @@ class Client:
             )
         if verb == "cancel":
             events.emit(events.JOB_CANCELLED, job_id=job_id, answer=changed.answer)
-            await engine.wakeup.notify(FINISHED_TOPIC)
+            requested = changed.answer is ChangeAnswer.REQUESTED
+            await engine.wakeup.notify(CANCEL_TOPIC if requested else FINISHED_TOPIC)
         elif verb in _MAKES_WORK:
             record = await self.record(job_id)
             await engine.wakeup.notify(queue_topic(record.job.queue))
@@ -211,10 +227,19 @@ _REMEDIES = {
     "cancel": "only a job that has not ended can be cancelled",
     "hold": "only a job that has not ended can be held",
     "unhold": "only a job that has not ended can be held and unheld",
-    "retry": "only a waiting job can be made due now, and only a dead one run again; "
-    "`await handle.replay()` runs any job that has ended again",
+    "retry": "only a waiting job can be made due now, and only a dead one retried; "
+    "`await handle.replay()` starts any job that has ended anew, and its effects happen again",
     "replay": "only a job that has ended can be run again; cancel it first, or wait",
+    "erase": "only a job that has ended can be erased; cancel it first, or wait",
 }
+
+
+async def wake_workers(engine: Engine) -> None:
+    """Wake all workers, because something that kept jobs from running may have changed."""
+    # There may be many more queues than those that anybody serves.
+    workers = await engine.inspector.workers()
+    for name in sorted({name for worker in workers for name in worker.queues}):
+        await engine.wakeup.notify(queue_topic(name))
 
 
 def raise_conflict(job: NewJob, answer: Submitted) -> None:
@@ -235,6 +260,16 @@ def unknown(job_id: str) -> UnknownJob:
         hint="check the id and the address of the store; jobs that ended are removed after the "
         "time set by keep_finished and keep_dead",
         value=job_id,
+    )
+
+
+def queue_in_use(name: str) -> WrongState:
+    """Make the error for a queue that cannot be removed yet."""
+    return WrongState(
+        f"the queue {shown(name)} is in use: it has jobs that have not ended, or a worker serves "
+        "it",
+        hint="let its jobs end or cancel them, stop its workers, and try again",
+        value=name,
     )
 
 

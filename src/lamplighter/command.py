@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from lamplighter import payload, runtime
+from lamplighter.config import without_secrets
 from lamplighter.context import CancelRequested, Context
+from lamplighter.model.counts import counted
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import shown
 from lamplighter.model.outcome import Reject
@@ -120,7 +122,7 @@ class Command:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=self.cwd,
-                env={**os.environ, **about, **(self.env or {})},
+                env={**without_secrets(os.environ), **about, **(self.env or {})},
                 start_new_session=True,
                 preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, nothing else
             )
@@ -157,7 +159,8 @@ class CommandType(JobType):
         """Write the payload; every name is fine, but nothing goes by position."""
         if args:
             given = len(args) if self.secrets else args
-            self._misfit(f"{len(args)} arguments by position were given", given)
+            told = counted(len(args), "argument by position was", "arguments by position were")
+            self._misfit(f"{told} given", given)
         return payload.encode(dict(kwargs), secrets=self.secrets)
 
     def decode(self, written: bytes) -> dict[str, object]:
@@ -198,7 +201,7 @@ class _Output:
             self._cut += beyond
 
     def text(self) -> str:
-        gap = f"\n… ({self._cut:,} bytes cut) …\n".encode() if self._cut else b""
+        gap = f"\n… ({counted(self._cut, 'byte')} cut) …\n".encode() if self._cut else b""
         text = bytes(self._head + gap + self._tail).decode(errors="replace")
         return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PREFIX = "LAMPLIGHTER_"
 SECRETS = frozenset({"url", "http_secret"})
+LIBPQ_SECRETS = frozenset({"PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"})
+"""Variables from which PostgreSQL's client library takes a password, or the file that has it."""
 CHOICES = {"log_format": ("console", "json")}
 """Settings that are one of a few words."""
 
@@ -30,7 +32,7 @@ CHOICES = {"log_format": ("console", "json")}
 class Settings:
     """Everything that can be set for a process. Times are in seconds."""
 
-    url: str = "sqlite:///lamplighter.db"
+    url: str = dataclasses.field(default="sqlite:///lamplighter.db", repr=False)
     """Address of the store."""
     lease: float = 30.0
     """How long a claim holds without being renewed."""
@@ -61,6 +63,8 @@ class Settings:
     """Megabytes of memory after which such a process is replaced by a fresh one."""
     beat: float = 5.0
     """Time between two signs of life of a worker; 1.3 times that if there are very many workers."""
+    version_wait: float = 3600.0
+    """How long a job waits whose arguments no live version of its type takes, before it is dead."""
     keep_finished: float = 7 * 86_400.0
     """How long succeeded and cancelled jobs are kept."""
     keep_finished_count: int = 1_000_000
@@ -122,9 +126,14 @@ class Settings:
     """Requests per second that each caller of one process may make on average; 0: no limit."""
     http_burst: int = 100
     """Requests that a caller who was quiet may make at once, where `http_rate` sets a limit."""
+    http_anonymous_rate: float = 50.0
+    """Requests per second that one address may make without saying who asks, or with a token that
+    is not good, where tokens are asked for; 0: no limit. Good tokens from there are not touched."""
+    http_anonymous_burst: int = 200
+    """Such requests that an address that was quiet may make at once."""
     http_tenant_waiting: int = 0
-    """Jobs that a tenant may have waiting when a token of its own submits more, to which each
-    process may add for a second what others do not know of; 0: no limit."""
+    """Jobs that a tenant may have waiting, held ones among them, when a token of its own submits
+    more, to which each process may add for a second what others do not know of; 0: no limit."""
     http_tenant_schedules: int = 0
     """Schedules that a tenant may have when a token of its own makes another; 0: no limit. To count
     them takes longer the more schedules there are, of all tenants together."""
@@ -133,17 +142,29 @@ class Settings:
     changes; 0: no limit."""
     http_jwt_lifetime: float = 86_400.0
     """How long a JWT may be good for; those that say more are refused."""
+    http_jwt_tenant: int = 0
+    """1: JWTs without the claim `tenant`, which are for all tenants, are refused."""
+    http_session_idle: float = 1_800.0
+    """How long a session of the console lasts while nobody does anything in it."""
+    http_session_lifetime: float = 43_200.0
+    """How long a session of the console lasts at most; it ends with the token it began with."""
     http_page: int = 500
     """Items that one page of an HTTP listing may have."""
     http_queues: int = 1_000
     """Queues in the store from which on HTTP requests make no new ones. Those of published types,
     and those that an operator makes with `PUT /v1/queues/{name}`, are taken in any case."""
+    http_tenant_queues: int = 50
+    """New names of queues that tokens of one tenant may bring, until an operator removes some.
+    Names of published types, and those that an operator makes, do not count."""
     http_unknown_types: int = 0
     """1: `lamplighter serve` takes jobs of types that no worker has published."""
-    http_secret: str = ""
-    """Signs the cursors of HTTP listings, with 32 characters or more. Give all `lamplighter serve`
-    behind one address the same; without it each draws its own when it starts. Also as
-    LAMPLIGHTER_HTTP_SECRET_FILE."""
+    http_secret: str = dataclasses.field(default="", repr=False)
+    """Signs the cursors of HTTP listings and the sessions of the console, with 32 characters or
+    more. Give all `lamplighter serve` behind one address the same; without it each draws its own
+    when it starts, and sessions end with it. Also as LAMPLIGHTER_HTTP_SECRET_FILE."""
+    http_cors: str = ""
+    """Origins whose pages may call the service with a token, such as `https://ops.example.com`,
+    with commas between them; none by default. Cookies are never taken from there."""
     metrics: int = 1
     """0: workers and `lamplighter serve` count nothing, neither for metrics nor for the activity
     that is kept for a day."""
@@ -151,17 +172,22 @@ class Settings:
     """Queues, and job types, that metrics tell apart; what comes later is called `other`."""
     log_format: str = "console"
     """`console` or `json`: how `lamplighter worker` and `lamplighter serve` write their lines."""
+    log_failures: int = 1
+    """1: workers log each attempt that failed, through `logging` as `lamplighter.jobs`, at most
+    five a minute for one cause; 0: they do not."""
     speed: float = 1.0
     """Divides every delay and retry pause; for demonstrations only."""
 
 
+HARD_AFTER = (0.1, 86_400.0)
+"""Bounds of the setting, and of the option of a job type."""
 _BOUNDS: Mapping[str, tuple[float, float]] = {
     "lease": (1.0, 3600.0),
     "poll": (0.01, 60.0),
     "grace": (0.0, 86_400.0),
     "short_grace": (0.0, 86_400.0),
     "timeout": (0.001, 366 * 86_400.0),
-    "hard_after": (0.1, 86_400.0),
+    "hard_after": HARD_AFTER,
     "children": (0, 256),
     "slots": (1, 10_000),
     "child_mb": (0, 1 << 20),
@@ -170,6 +196,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "recycle_jobs": (1, 10**9),
     "recycle_mb": (16, 1 << 20),
     "beat": (0.1, 10.0),
+    "version_wait": (1.0, 366 * 86_400.0),
     "keep_finished": (900.0, 3650 * 86_400.0),
     "keep_finished_count": (0, 10**12),
     "keep_dead": (900.0, 3650 * 86_400.0),
@@ -198,17 +225,31 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "http_events_each": (1, 1_000_000),
     "http_rate": (0.0, 1_000_000.0),
     "http_burst": (1, 1_000_000),
+    "http_anonymous_rate": (0.0, 1_000_000.0),
+    "http_anonymous_burst": (1, 1_000_000),
     "http_tenant_waiting": (0, 10_000),
     "http_tenant_schedules": (0, 1_000_000),
     "http_schedule_interval": (0.0, 366 * 86_400.0),
     "http_jwt_lifetime": (1.0, 366 * 86_400.0),
+    "http_jwt_tenant": (0, 1),
+    "http_session_idle": (60.0, 86_400.0),
+    "http_session_lifetime": (300.0, 30 * 86_400.0),
     "http_page": (1, 10_000),
     "http_queues": (0, 1_000_000),
+    "http_tenant_queues": (0, 1_000_000),
     "http_unknown_types": (0, 1),
     "metrics": (0, 1),
     "metrics_names": (1, 100_000),
+    "log_failures": (0, 1),
     "speed": (0.001, 1_000_000.0),
 }
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for programs that are not ours: without our addresses and keys."""
+    names = {f"{PREFIX}{name.upper()}" for name in (*SECRETS, "token")}
+    hidden = names | {f"{name}_FILE" for name in names} | LIBPQ_SECRETS
+    return {name: value for name, value in environment.items() if name not in hidden}
 
 
 def load(environment: Mapping[str, str] | None = None, **arguments: object) -> Settings:

@@ -162,8 +162,8 @@ class Context:
     def effect_key(self, name: str) -> str:
         """Name one outside effect of this job, for the sink's own idempotency.
 
-        The same in every attempt of one life; another one after a replay, because whoever
-        replays a job that has ended wants its effects again.
+        The same in every attempt of one life, also when a dead job is retried; another one after
+        a replay, which is meant to have the effects again.
         """
         return f"{self._job.id}:{self._job.generation}:{check_name('effect', name)}"
 

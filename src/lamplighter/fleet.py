@@ -23,7 +23,11 @@ class Fleet:
         """How many there are that are not dead."""
         self.calm_at: float | None = None
         """When a sign of life was last given whose answer said that nothing is overdue."""
+        self.forgotten = 0
+        """How often the store did not know the worker any more, although it had joined."""
         self._calm_until: float | None = None
+        self.joins = 0
+        """How often the worker of this process has joined: its versions may be new."""
 
     def note(self, beat: Beat, interval: float, sent_at: float) -> None:
         """Take in what a sign of life has told; the next follows after ``interval`` seconds."""

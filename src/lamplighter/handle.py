@@ -57,7 +57,11 @@ class Handle(Generic[R_co]):
         return (await self.record()).status
 
     async def record(self) -> JobRecord:
-        """Read everything the store knows of the job."""
+        """Read the store's own record of the job: times in ms since 1970, payloads as JSON bytes.
+
+        ``app.jobs.get(job_id)`` gives the same job as a `JobView`: datetimes and plain data, with
+        the values of secret arguments hidden.
+        """
         return await self._client.record(self.id)
 
     async def explain(self) -> Explanation:
@@ -95,7 +99,11 @@ class Handle(Generic[R_co]):
         return await self._client.change("unhold", change, self.id)
 
     async def retry(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
-        """Run a waiting job now; a dead one starts a new life."""
+        """Run a waiting job now; let a dead one go on.
+
+        All attempts of a dead job are available again; its generation and with it
+        ``ctx.effect_key`` stay, so that what it has done outside is not done twice.
+        """
 
         async def change(jobs: JobStore) -> list[Changed]:
             return await jobs.retry([self.id], by=by, reason=reason)
@@ -103,12 +111,27 @@ class Handle(Generic[R_co]):
         return await self._client.change("retry", change, self.id)
 
     async def replay(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
-        """Run a job that has ended again, under the same id."""
+        """Start a job that has ended anew, under the same id.
+
+        Its generation is one higher, so that ``ctx.effect_key`` differs: what it does outside is
+        done again.
+        """
 
         async def change(jobs: JobStore) -> list[Changed]:
             return await jobs.replay([self.id], by=by, reason=reason)
 
         return await self._client.change("replay", change, self.id)
+
+    async def erase(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """Remove a job that has ended, with all that belongs to it, for ever.
+
+        Arguments, result, errors, attempts, logs and its idempotency key: nothing is left.
+        """
+
+        async def change(jobs: JobStore) -> list[Changed]:
+            return await jobs.erase([self.id], by=by, reason=reason)
+
+        return await self._client.change("erase", change, self.id)
 
     # ── the same from plain code ─────────────────────────────────────────────────────────────
 
@@ -150,6 +173,12 @@ class Handle(Generic[R_co]):
         """``retry`` for code without an event loop."""
         return self._client.portal.run(
             lambda: self.retry(by=by, reason=reason), instead="handle.retry()"
+        )
+
+    def erase_sync(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
+        """``erase`` for code without an event loop."""
+        return self._client.portal.run(
+            lambda: self.erase(by=by, reason=reason), instead="handle.erase()"
         )
 
     def replay_sync(self, *, by: str = _BY, reason: str = "") -> ChangeAnswer:
@@ -223,12 +252,12 @@ def _raise_failure(record: JobRecord) -> NoReturn:
     if record.reason:
         cause += f": {record.reason}"
     if error is not None:
-        cause += f" ({error.type}: {error.message})"
-    remedy = (
-        "the traceback is in `(await handle.record()).error`; `await handle.retry()` runs it again"
-        if record.state is JobState.DEAD
-        else "`await handle.replay()` runs it again"
-    )
+        cause += f" ({error.text})"
+    remedy = "`await handle.replay()` runs it again"
+    if record.state is JobState.DEAD:
+        remedy = "`await handle.retry()` runs it again"
+        if error is not None:
+            remedy = f"the traceback is in `(await handle.record()).error`; {remedy}"
     raise JobFailed(cause, hint=remedy, value=error)
 
 

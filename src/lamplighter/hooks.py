@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import cast
 
+from lamplighter import secrecy
 from lamplighter.model.errors import InvalidHandler
 from lamplighter.model.job import JobState
 from lamplighter.model.lifecycle import Settlement
@@ -20,20 +21,54 @@ TIME = 30.0
 _FAILURES = frozenset({"failed", "timed_out"})
 
 
+Redact = Callable[[str], str]
+
+
+def unchanged(text: str) -> str:
+    """Redact nothing."""
+    return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
     """How one attempt of a job went, as its hooks are told."""
 
     job_id: str
+    """Id of the job."""
     type: str
+    """Name of its job type."""
     tenant: str
+    """On whose behalf it runs."""
     queue: str
+    """The queue it came from."""
     attempt: int
     """Number of the attempt: 1 is the first."""
     outcome: str
     """`succeeded`, `failed`, `timed_out`, `rejected`, …"""
     error: str | None = None
     """Type and message of what was raised, or the reason of a death."""
+    state: str | None = None
+    """What the job has become: `waiting`, `succeeded`, `dead` or `cancelled`."""
+    traceback: str = ""
+    """The traceback as text; like `error` without the values of secret arguments."""
+    fingerprint: str = ""
+    """The same for failures of the same cause."""
+    exception: BaseException | None = field(default=None, compare=False, repr=False)
+    """What the handler raised, itself: neither it nor the variables of its frames are redacted.
+    None for a job that ran in a process of its own, and after a timeout."""
+    args: bytes = field(default=b"{}", repr=False)
+    """The arguments as JSON, the values of secret ones hidden."""
+    metadata: Mapping[str, object] = field(default_factory=dict[str, object])
+    """The metadata of the submission."""
+    tags: tuple[str, ...] = ()
+    """The tags of the submission."""
+    redact: Redact = field(default=unchanged, compare=False, repr=False)
+    """Hides the values of the job's secret arguments in a text."""
+
+    @property
+    def arguments(self) -> Mapping[str, object]:
+        """The arguments, the values of secret ones hidden; empty if they cannot be read."""
+        return secrecy.readable(self.args)
 
 
 Hook = Callable[[JobReport], Awaitable[None] | None]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
 
 from lamplighter import options as option
-from lamplighter.client import Client, raise_conflict
+from lamplighter import runtime
+from lamplighter.client import SPREAD, Client, raise_conflict
 from lamplighter.context import Context
 from lamplighter.handle import Handle
 from lamplighter.model import ids
@@ -177,16 +178,25 @@ async def submit_many(client: Client, calls: Iterable[Call[R]]) -> list[Handle[R
     """Store many jobs; see ``App.submit_many``."""
     if not isinstance(calls, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise _not_calls(calls)
-    jobs: list[NewJob] = []
-    shard = client.shard
+    given: list[Call[R]] = []
     for call in calls:
         if not isinstance(call, Call):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise _not_calls(call)
-        jobs.append(call.beside(shard))
+        given.append(call)
+    jobs = _placed(given) if await client.is_divided() else [call.new for call in given]
     answers = await client.submit(jobs)
     for job, answer in zip(jobs, answers, strict=True):
         raise_conflict(job, answer)
     return [Handle(client, answer.id, answer.answer) for answer in answers]
+
+
+def _placed(calls: Sequence[Call[Any]]) -> list[NewJob]:
+    """Draw one shard for each batch of jobs that may choose it, so that few writes are enough."""
+    jobs: list[NewJob] = []
+    for start in range(0, len(calls), SPREAD):
+        shard = runtime.random_bits(ids.SHARD_BITS)
+        jobs += [call.beside(shard) for call in calls[start : start + SPREAD]]
+    return jobs
 
 
 def _not_calls(value: object) -> InvalidArguments:

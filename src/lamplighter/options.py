@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, NoReturn, TypedDict, cast
 
 from lamplighter import payload, runtime
+from lamplighter.config import HARD_AFTER
 from lamplighter.model.errors import InvalidOption, InvalidPayload, InvalidTime
 from lamplighter.model.isolation import Isolation, Limits, Surroundings
 from lamplighter.model.job import NO_EXTRAS, Delivery, Extras, Level
@@ -40,13 +41,19 @@ class SubmitOptions(TypedDict, total=False):
     run_at: datetime | None
     """When it is due, with a time zone; the past means now."""
     queue: str | None
+    """Instead of the type's queue; so are priority, retry and timeout."""
     priority: Priority | None
+    """What goes first; a job without one has that of its type."""
     tenant: str | None
+    """On whose behalf it runs; tenants share the workers fairly."""
     idempotency_key: str | None
     """The caller's own name for this submission: the same again gives the same job."""
     retry: Retry | None
+    """When it is retried, instead of the type's policy."""
     timeout: float | timedelta | None
+    """Seconds that the handler has."""
     tags: Sequence[str] | None
+    """Up to 20 names to find it by."""
     metadata: Mapping[str, object] | None
     """JSON data beside the arguments; counts towards the same size limit."""
 
@@ -55,11 +62,19 @@ class TypeOptions(TypedDict, total=False):
     """Options of a job type. None means: not given."""
 
     name: str | None
+    """Name under which its jobs are stored; the function's name without it."""
     queue: str | None
+    """Queue its jobs go to; `default` without it."""
     priority: Priority | None
+    """`normal` without it."""
     retry: Retry | None
+    """When a failed job is retried; `Retry()` without it."""
     timeout: float | timedelta | None
+    """Seconds that the handler has; the setting `timeout` without it."""
+    hard_after: float | timedelta | None
+    """Seconds between its timeout and the end of its process; the setting `hard_after` without."""
     delivery: Literal["at_least_once", "at_most_once"] | None
+    """What happens if nobody sees its end: it runs again, or is dead."""
     stalled_after: float | timedelta | None
     """Seconds without a word of progress after which the handler counts as out of time."""
     secrets: Sequence[str] | None
@@ -87,7 +102,8 @@ class Options:
     key: str | None = None
     extras: Extras = NO_EXTRAS
     delivery: Delivery = Delivery.AT_LEAST_ONCE
-    metadata_size: int = 0
+    extras_size: int = 0
+    """Bytes of metadata and of the lists of a retry policy, which count with the arguments."""
     given: bytes = b""
     """The options as given, in canonical JSON, for comparing two uses of one key."""
 
@@ -104,7 +120,7 @@ class Options:
             key=self.key,
             extras=replace(self.extras, secrets=secrets) if secrets else self.extras,
             delivery=delivery,
-            metadata_size=self.metadata_size,
+            extras_size=self.extras_size,
             given=self.given,
         )
 
@@ -144,7 +160,7 @@ def read(options: Mapping[str, object]) -> Options:
         tenant=check_name("tenant", given.get("tenant", DEFAULT_TENANT)),
         key=key,
         extras=extras,
-        metadata_size=len(metadata) if "metadata" in given else 0,
+        extras_size=_extras_size(metadata, extras) if extras is not NO_EXTRAS else 0,
         given=b"" if key is None else _as_given(given),
     )
 
@@ -169,6 +185,19 @@ def positive_seconds(what: str, value: object) -> float:
         raise InvalidTime(
             f"{what} {shown(value)} is out of range",
             hint=f"give seconds between 0.001 and {LONGEST_DELAY:.0f}",
+            value=value,
+        )
+    return number
+
+
+def hard_after(what: str, value: object) -> float:
+    """Check the time between a timeout and the end of a process, within the setting's bounds."""
+    number = seconds(what, value)
+    least, most = HARD_AFTER
+    if not least <= number <= most:
+        raise InvalidTime(
+            f"{what} {shown(value)} is out of range",
+            hint=f"give seconds between {least:g} and {most:.0f}",
             value=value,
         )
     return number
@@ -353,10 +382,21 @@ def _tags(value: object) -> tuple[str, ...]:
     return tags
 
 
+def _extras_size(metadata: bytes, extras: Extras) -> int:
+    """Count what a submission stores beside its arguments and may be of any length."""
+    size = len(metadata) if extras.metadata else 0
+    retry = extras.retry
+    if retry is not None and (retry.no_retry_on or retry.delays):
+        size += len(payload.encode_value([retry.no_retry_on, retry.delays], "retry"))
+    return size
+
+
 def _metadata(value: object) -> bytes:
     if not isinstance(value, Mapping):
         _refuse_metadata(value)
-    written = payload.encode_value(dict(cast("Mapping[object, object]", value)), "metadata")
+    written = payload.encode_value(
+        dict(cast("Mapping[object, object]", value)), "metadata", plain=True
+    )
     payload.check_size(0, len(written))
     return written
 

@@ -1,11 +1,13 @@
 """Arguments, metadata and results as JSON: what may go in, and how it comes out again.
 
-JSON has no NaN, no keys but text and no objects; what would be changed silently on the way is
-refused at submit, with the path to it, because nobody could repair it later.
+JSON has no NaN, no keys but text, no bytes and no objects; what would be changed silently on the
+way is refused at submit, with the path to it, because nobody could repair it later. Keys keep
+their order.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import re
@@ -16,6 +18,8 @@ from typing import Any, NoReturn, cast
 
 import msgspec
 
+from lamplighter import fidelity
+from lamplighter.fidelity import ARRAYS
 from lamplighter.model.errors import InvalidArguments, InvalidPayload, PayloadTooLarge
 from lamplighter.model.names import PAYLOAD_LIMIT, shown
 
@@ -27,8 +31,8 @@ _WHERE = re.compile(r" - at `(?P<key>key in )?\$(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+)\]")
 
 _AT_THE_ROOT = {
-    "Object missing required field": "there is no argument",
-    "Object contains unknown field": "it takes no argument",
+    "Object missing required field": "the argument {} is missing",
+    "Object contains unknown field": "it takes no argument {}",
 }
 
 
@@ -43,30 +47,50 @@ class DoesNotFit(InvalidArguments):
 # ── out of Python ────────────────────────────────────────────────────────────────────────────
 
 
+Written = tuple[bytes, bool]
+"""JSON, and whether it has something that is not JSON data: only an annotation of the reader brings
+that back. No class: one is made for each submission."""
+
+
 def encode(
     values: Mapping[str, object], root: str = "arguments", secrets: Collection[str] = ()
 ) -> bytes:
-    """Write named values as one JSON object, or say which of them JSON cannot hold.
+    """Write named values as one JSON object for a reader of whom nothing is known.
 
-    What is wrong with one of the ``secrets`` is said without quoting it.
+    Raises InvalidPayload that names what JSON cannot hold. What is wrong with one of the
+    ``secrets`` is said without quoting it.
+    """
+    return write(values, root, secrets, blind=True)[0]
+
+
+def write(
+    values: Mapping[str, object], root: str, secrets: Collection[str], *, blind: bool
+) -> Written:
+    """Write named values as one JSON object.
+
+    ``blind``: nobody is known who would read bytes as bytes. Otherwise the reader is to be asked
+    whether it gets back what is not JSON data: `fidelity.first_change`.
     """
     for name in secrets:
         if name in values:
-            _check_secret(name, values[name], root)
+            _check_secret(name, values[name], root, blind=blind)
     try:
         written = _encoder.encode(values)
     except Exception:  # noqa: BLE001 - dumping a model runs foreign code
         _find_culprit(values, root)
-    if not _all_plain(values.values()) or _NUL in written:
-        _inspect(values, root, 0)
+    if _all_plain(values.values()) and _NUL not in written:
+        return written, False
+    found = _Found(blind=blind)
+    found.inspect(values, root, 0)
+    if found.sets:
         # The order of a set differs between processes; equal arguments must be equal bytes.
-        written = _ordered.encode(values)
-    return written
+        written = _encoder.encode(_ordered(values))
+    return written, found.exotic
 
 
-def _check_secret(name: str, value: object, root: str) -> None:
+def _check_secret(name: str, value: object, root: str, *, blind: bool) -> None:
     try:
-        encode({name: value}, root)
+        write({name: value}, root, (), blind=blind)
         return
     except InvalidPayload as error:
         remedy = error.hint
@@ -76,14 +100,26 @@ def _check_secret(name: str, value: object, root: str) -> None:
     )
 
 
-def encode_value(value: object, root: str) -> bytes:
-    """Write any one value as JSON, or say what in it JSON cannot hold."""
+def encode_value(value: object, root: str, *, plain: bool = False) -> bytes:
+    """Write any one value as JSON, or say what in it JSON cannot hold.
+
+    ``plain``: it is read as plain data, so that what is not is refused.
+    """
+    written, exotic = encode_value_for(value, root)
+    if exotic and plain:
+        _find_exotic(value, root)
+    return written
+
+
+def encode_value_for(value: object, root: str) -> Written:
+    """Write any one value for a reader that is asked whether it gets it back."""
     try:
         written = _encoder.encode(value)
     except Exception:  # noqa: BLE001 - dumping a model runs foreign code
         _find_culprit(value, root)
-    _inspect(value, root, 0)
-    return written
+    found = _Found(blind=False)
+    found.inspect(value, root, 0)
+    return written, found.exotic
 
 
 def check_by_name(job_type: object, arguments: object) -> None:
@@ -97,15 +133,15 @@ def check_by_name(job_type: object, arguments: object) -> None:
         )
 
 
-def check_size(arguments: int, metadata: int = 0) -> None:
+def check_size(arguments: int, extras: int = 0) -> None:
     """Refuse what is too large to stand in the job itself; sizes are in bytes."""
-    if arguments + metadata > PAYLOAD_LIMIT:
-        beside = f" and the metadata {metadata:,}" if metadata else ""
+    if arguments + extras > PAYLOAD_LIMIT:
+        beside = f" and metadata and retry policy {extras:,}" if extras else ""
         raise PayloadTooLarge(
             f"the arguments have {arguments:,} bytes as JSON{beside}, "
             f"the limit is {PAYLOAD_LIMIT:,}",
             hint="store the data elsewhere and submit where it is",
-            value=arguments + metadata,
+            value=arguments + extras,
         )
 
 
@@ -135,7 +171,34 @@ def _to_json(value: object) -> object:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_to_json)
-_ordered = msgspec.json.Encoder(enc_hook=_to_json, order="deterministic")
+
+
+def _ordered(value: object) -> object:
+    """Return the same value with every set as a list whose order is that of its members."""
+    if isinstance(value, dict):
+        items = cast("dict[object, object]", value).items()
+        return {key: _ordered(item) for key, item in items}
+    if isinstance(value, (list, tuple)):
+        return [_ordered(item) for item in cast("Iterable[object]", value)]
+    if isinstance(value, (set, frozenset)):
+        members = [_ordered(item) for item in cast("Iterable[object]", value)]
+        return sorted(members, key=_encoder.encode)
+    if isinstance(value, msgspec.Struct):
+        return _with_ordered(value, value.__struct_fields__, msgspec.structs.force_setattr)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        return _with_ordered(value, names, object.__setattr__)
+    return value
+
+
+def _with_ordered(
+    value: object, names: Iterable[str], put: Callable[[Any, str, object], None]
+) -> object:
+    """Return a copy to be written, which may have a list where its type has a set."""
+    changed = copy.copy(value)
+    for name in names:
+        put(changed, name, _ordered(getattr(value, name)))
+    return changed
 
 
 def _all_plain(values: Iterable[object]) -> bool:
@@ -153,52 +216,89 @@ def _all_plain(values: Iterable[object]) -> bool:
     return True
 
 
-def _inspect(value: object, path: str, depth: int) -> None:
-    """Walk through a value and refuse the first thing JSON cannot hold."""
-    if depth > DEPTH_LIMIT:
-        _refuse(value, path, f"is nested deeper than {DEPTH_LIMIT} levels", "flatten the data")
-    if value is None:
-        return
-    if isinstance(value, str):
-        _inspect_text(value, path)
-    elif isinstance(value, (int, float, Decimal)):
-        _inspect_number(value, path)
-    elif isinstance(value, dict):
-        for key, item in cast("dict[object, object]", value).items():
-            if not isinstance(key, str):
-                _refuse(key, path, "is a key that is not text", "use text as the keys of dicts")
-            _inspect_text(key, f"a key of {path}")
-            _inspect(item, f"{path}.{key}", depth + 1)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for index, item in enumerate(cast("Iterable[object]", value)):
-            _inspect(item, f"{path}[{index}]", depth + 1)
-    else:
-        _inspect_object(value, path, depth)
+class _Found:
+    """Walks through a value, refuses the first thing JSON cannot hold, and notes the unusual."""
+
+    def __init__(self, *, blind: bool) -> None:
+        self.blind = blind
+        """Nobody is known who would read bytes as bytes."""
+        self.sets = False
+        self.exotic = False
+        """Something that JSON can only hold as something else."""
+
+    def inspect(self, value: object, path: str, depth: int) -> None:
+        if depth > DEPTH_LIMIT:
+            _refuse(value, path, f"is nested deeper than {DEPTH_LIMIT} levels", "flatten the data")
+        if value is None:
+            return
+        if isinstance(value, str):
+            self.exotic = self.exotic or isinstance(value, Enum)
+            _inspect_text(value, path)
+        elif isinstance(value, (int, float, Decimal)):
+            self.exotic = self.exotic or isinstance(value, (Enum, Decimal))
+            _inspect_number(value, path)
+        elif isinstance(value, dict):
+            for key, item in cast("dict[object, object]", value).items():
+                if not isinstance(key, str):
+                    _refuse(key, path, "is a key that is not text", "use text as the keys of dicts")
+                _inspect_text(key, f"a key of {path}")
+                self.inspect(item, f"{path}.{key}", depth + 1)
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            is_set = isinstance(value, (set, frozenset))
+            self.sets = self.sets or is_set
+            self.exotic = self.exotic or is_set or type(cast("object", value)) not in ARRAYS
+            for index, item in enumerate(cast("Iterable[object]", value)):
+                self.inspect(item, f"{path}[{index}]", depth + 1)
+        else:
+            self.exotic = True
+            self._inspect_object(value, path, depth)
+
+    def _inspect_object(self, value: object, path: str, depth: int) -> None:
+        if fidelity.is_bytes(value):
+            if self.blind:
+                _refuse_bytes(value, path)
+        elif isinstance(value, Enum):
+            self.inspect(value.value, path, depth + 1)
+        elif isinstance(value, msgspec.Struct):
+            for name in value.__struct_fields__:
+                self.inspect(getattr(value, name), f"{path}.{name}", depth + 1)
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            for field in dataclasses.fields(value):
+                self.inspect(getattr(value, field.name), f"{path}.{field.name}", depth + 1)
+        else:
+            written = _written_object(value, path)
+            if hasattr(value, "model_dump"):
+                self.inspect(plain(written), path, depth + 1)
 
 
-def _inspect_object(value: object, path: str, depth: int) -> None:
-    if isinstance(value, Enum):
-        _inspect(value.value, path, depth + 1)
-    elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            _inspect(getattr(value, name), f"{path}.{name}", depth + 1)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            _inspect(getattr(value, field.name), f"{path}.{field.name}", depth + 1)
-    else:
-        try:
-            written = _encoder.encode(value)
-        except Exception as error:  # noqa: BLE001 - dumping a model runs foreign code
-            why = "" if isinstance(error, TypeError) else f" ({error})"
-            _refuse(
-                value,
-                path,
-                f"is a {type(value).__name__}, which is not JSON data{why}",
-                "submit text, numbers, booleans, None, lists and dicts, dataclasses, "
-                "or an id by which the handler finds the object",
-            )
-        if hasattr(value, "model_dump"):
-            _inspect(plain(written), path, depth + 1)
+def _refuse_bytes(value: object, path: str) -> NoReturn:
+    _refuse(
+        value,
+        path,
+        f"is {type(value).__name__}, which JSON does not have",
+        "submit text, for example base64, or store the data elsewhere and submit where it is",
+    )
+
+
+def _written_object(value: object, path: str) -> bytes:
+    if isinstance(value, msgspec.Raw):
+        _refuse_object(value, path)
+    try:
+        return _encoder.encode(value)
+    except TypeError:
+        _refuse_object(value, path)
+    except Exception as error:  # noqa: BLE001 - dumping a model runs foreign code
+        _refuse_object(value, path, f" ({error})")
+
+
+def _refuse_object(value: object, path: str, why: str = "") -> NoReturn:
+    _refuse(
+        value,
+        path,
+        f"is a {type(value).__name__}, which is not JSON data{why}",
+        "submit text, numbers, booleans, None, lists and dicts, dataclasses, "
+        "or an id by which the handler finds the object",
+    )
 
 
 def _inspect_number(number: float | Decimal, path: str) -> None:
@@ -226,8 +326,27 @@ def _inspect_text(text: str, path: str) -> None:
 
 def _find_culprit(value: object, path: str) -> NoReturn:
     """Name the part of a value that could not be written."""
-    _inspect(value, path, 0)
+    _Found(blind=False).inspect(value, path, 0)
     _refuse(value, path, "cannot be written as JSON", "submit plain JSON data")
+
+
+def _find_exotic(value: object, path: str) -> NoReturn:
+    """Name the part of a value that is not plain JSON data."""
+    change = fidelity.first_change(value, plain(_encoder.encode(value)), path)
+    if change is None:
+        _refuse(value, path, "is not plain JSON data", "submit plain JSON data")
+    refuse_change(change)
+
+
+def refuse_change(change: fidelity.Change) -> NoReturn:
+    """Raise InvalidPayload for a value that would come back as something else."""
+    given, came = type(change.given).__name__, type(change.came).__name__
+    _refuse(
+        change.given,
+        change.path,
+        f"is a {given}, and whoever reads it would get a {came}: {_shown(change.came)}",
+        f"annotate the parameter, so that it is read as {given}, or submit plain JSON data",
+    )
 
 
 def _refuse(value: object, path: str, why: str, remedy: str) -> NoReturn:
@@ -290,7 +409,8 @@ def explain_misfit(
         if secrets and not text.startswith(tuple(_AT_THE_ROOT)):
             return f"{type(error).__name__} while they were read", None
         for theirs, ours in _AT_THE_ROOT.items():
-            text = text.replace(theirs, ours)
+            if text.startswith(theirs):
+                return ours.format(text.removeprefix(theirs).strip()), None
         return _lower(text), None
     first = _STEP.match(found["path"])
     if first is not None and first["name"] in secrets:

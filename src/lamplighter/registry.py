@@ -14,9 +14,10 @@ from typing import Any, NoReturn, cast
 
 import msgspec
 
-from lamplighter import payload, signature
+from lamplighter import fidelity, payload, signature
 from lamplighter.hooks import Hooks
 from lamplighter.middleware import Middleware
+from lamplighter.model.counts import counted
 from lamplighter.model.errors import (
     InvalidArguments,
     InvalidHandler,
@@ -52,6 +53,7 @@ class JobType:
         retry: Retry | None = None,
         timeout: float | None = None,
         delivery: Delivery = Delivery.AT_LEAST_ONCE,
+        hard_after: float | None = None,
         stalled_after: float | None = None,
         secrets: tuple[str, ...] = (),
         isolation: Isolation = Isolation.SHARED,
@@ -68,6 +70,8 @@ class JobType:
         """The policy for a job that brings none of its own."""
         self.timeout = timeout
         """Seconds a handler has; None: what the settings say."""
+        self.hard_after = hard_after
+        """Seconds between its timeout and the end of its process; None: what the settings say."""
         self.delivery = delivery
         self.stalled_after = stalled_after
         """Seconds a handler may be without progress; None: as long as its timeout."""
@@ -85,6 +89,7 @@ class JobType:
         self._arguments: msgspec.json.Decoder[msgspec.Struct] = msgspec.json.Decoder(
             self.signature.arguments, dec_hook=payload.from_json
         )
+        self._names = msgspec.json.Decoder(self.signature.names)
         self._result: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
             self.signature.result, dec_hook=payload.from_json
         )
@@ -96,7 +101,8 @@ class JobType:
         given: dict[str, object] = dict(zip(self._positional, args, strict=False))
         if len(args) > len(self._positional):
             value = len(args) if self.secrets else args
-            self._misfit(f"{len(args)} arguments by position were given", value)
+            told = counted(len(args), "argument by position was", "arguments by position were")
+            self._misfit(f"{told} given", value)
         if kwargs:
             for name in kwargs:
                 if name in given:
@@ -104,16 +110,32 @@ class JobType:
                 if name in self.needs:
                     self._misfit(f"`{name}` is filled in by the worker", name)
             given.update(kwargs)
-        written = payload.encode(given, secrets=self.secrets)
+        written, exotic = payload.write(given, "arguments", self.secrets, blind=False)
         misfit = None
         try:
-            self._arguments.decode(written)
+            read = self._arguments.decode(written)
         except Exception as error:  # noqa: BLE001 - models validate with foreign code
             misfit = payload.explain_misfit(error, written, "arguments", self.secrets)
+        else:
+            if exotic:
+                self._check_kept(given, read)
         if misfit is not None:
             # Raised out here, so that it does not bring along the error that quotes the value.
             self._misfit(*misfit)
         return written
+
+    def _check_kept(self, given: Mapping[str, object], read: msgspec.Struct) -> None:
+        """Refuse what the handler would get as something else than what was given."""
+        for name, value in given.items():
+            change = fidelity.first_change(value, getattr(read, name), f"arguments.{name}")
+            if change is None:
+                continue
+            if name in self.secrets:
+                raise InvalidPayload(
+                    f"arguments.{name}: its value, which is secret, would come back as another",
+                    hint="annotate the parameter with its type, or submit plain JSON data",
+                ) from None
+            payload.refuse_change(change)
 
     def check_secrets(self) -> None:
         """Refuse secrets that are no arguments: a mistyped one would hide nothing."""
@@ -143,8 +165,20 @@ class JobType:
         Raises NotJson for bytes that no version could read, DoesNotFit for arguments that this
         version of the handler does not take.
         """
+        return msgspec.structs.asdict(self._read(self._arguments, written))
+
+    def check_names(self, written: bytes) -> None:
+        """Raise as `decode` does where the names of stored arguments alone do not fit.
+
+        No code of the program runs for it, so that it can neither take long nor hurt anybody.
+        """
+        self._read(self._names, written)
+
+    def _read(
+        self, decoder: msgspec.json.Decoder[msgspec.Struct], written: bytes
+    ) -> msgspec.Struct:
         try:
-            return msgspec.structs.asdict(self._arguments.decode(written))
+            return decoder.decode(written)
         except Exception as error:  # noqa: BLE001 - models validate with foreign code
             reason = None if self.secrets else error
             payload.object_in(written, secret=bool(self.secrets))
@@ -168,7 +202,9 @@ class JobType:
         if value is None:
             return None, None
         try:
-            written = payload.encode_value(value, "result")
+            written, exotic = payload.encode_value_for(value, "result")
+            if exotic and (lost := self._lost_bytes(value, written)):
+                return None, _cut(f"the result was not kept: {lost}")
         except InvalidPayload as error:
             cause = "it is not JSON data" if self.secrets else error.cause
             return None, _cut(f"the result was not kept: {cause}")
@@ -176,10 +212,19 @@ class JobType:
             return None, _cut(f"the result was not kept: {type(error).__name__} while writing it")
         if len(written) > PAYLOAD_LIMIT:
             return None, (
-                f"the result was not kept: it has {len(written):,} bytes as JSON, "
+                f"the result was not kept: it has {counted(len(written), 'byte')} as JSON, "
                 f"the limit is {PAYLOAD_LIMIT:,}"
             )
         return written, None
+
+    def _lost_bytes(self, value: object, written: bytes) -> str | None:
+        """Say which bytes in a result would come back as text; other values do so on purpose."""
+        change = fidelity.first_change(value, self._result.decode(written), "result")
+        if change is None or not fidelity.is_bytes(change.given):
+            return None
+        if self.secrets:
+            return "it is not JSON data"
+        return f"{change.path} has bytes, which JSON does not; return text, or annotate them"
 
     def decode_result(self, written: bytes | None) -> object:
         """Read a stored result as the handler's return type."""
@@ -213,10 +258,9 @@ class JobType:
             "priority": self.level.label,
             "delivery": self.delivery.value,
         }
-        if self.timeout is not None:
-            options["timeout"] = self.timeout
-        if self.stalled_after is not None:
-            options["stalled_after"] = self.stalled_after
+        for name in ("timeout", "hard_after", "stalled_after"):
+            if (seconds := getattr(self, name)) is not None:
+                options[name] = seconds
         if self.secrets:
             options["secrets"] = list(self.secrets)
         if self.isolation is not Isolation.SHARED:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 from urllib.parse import quote, quote_plus
 
 import msgspec
+
+from lamplighter.model.job import Claim
 
 HIDDEN = "•••"
 """What stands in the place of a secret value."""
@@ -60,6 +63,27 @@ def concealed(args: bytes, secrets: Collection[str]) -> bytes:
     return msgspec.json.encode(
         {name: HIDDEN if name in secrets else value for name, value in values.items()}
     )
+
+
+def arguments_of(claim: Claim) -> Mapping[str, object]:
+    """Return the arguments of a job that runs, the values of secret ones hidden.
+
+    For middleware: what it may show to an error tracker. Empty if they cannot be read.
+    """
+    return readable(concealed(claim.job.args, claim.job.extras.secrets))
+
+
+def readable(args: bytes) -> Mapping[str, object]:
+    """Return the arguments that JSON holds; of anything else, none."""
+    found = _read(args)
+    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+
+
+def all_known(claim: Claim, secrets: Collection[str]) -> Claim:
+    """Return a claim that names these secret arguments, too: those of its type."""
+    extras = claim.job.extras
+    named = tuple(sorted({*extras.secrets, *secrets}))
+    return replace(claim, job=replace(claim.job, extras=replace(extras, secrets=named)))
 
 
 def _read(args: bytes) -> Any:

@@ -11,7 +11,7 @@ from lamplighter.observability import events
 
 WAITED = -1.0
 _FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 5.0
+LONGEST_PAUSE = 5.0
 
 LATE = 60.0
 """Seconds after which a step that was to come has not come to a good end: a service in health needs
@@ -30,6 +30,9 @@ class Service(ABC):
     patience: float | None = None
     """Seconds after which a step that has not come to its end is given up and begun anew; None:
     its steps may wait for as long as they like."""
+
+    longest_pause = LONGEST_PAUSE
+    """Seconds between two steps that raise, at most."""
 
     def __init__(self) -> None:
         self.progress = runtime.monotonic()
@@ -89,7 +92,7 @@ class Service(ABC):
                     events.emit(events.SERVICE_STUCK, service=self.name, seconds=self.patience)
                 expected = isinstance(error, LamplighterError)
                 events.emit(events.SERVICE_ERROR, service=self.name, error=error, expected=expected)
-                delay, pause = pause, min(pause * 2, _LONGEST_PAUSE)
+                delay, pause = pause, min(pause * 2, self.longest_pause)
             self._began = None
             await self._rest(delay)
 

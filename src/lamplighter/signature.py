@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import inspect
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, cast, get_type_hints
@@ -35,6 +38,8 @@ class Signature:
     """Parameters that a worker fills in, and the types of what it puts there."""
     arguments: type[msgspec.Struct]
     """One field per parameter; decoding into it is the check of a payload."""
+    names: type[msgspec.Struct]
+    """The same fields, whatever their values: decoding into it runs no code of the program."""
     schema: str
     """JSON Schema of the arguments, as text."""
     result: Any
@@ -56,17 +61,32 @@ def read(function: Callable[..., object]) -> Signature:
         _check_parameter(function, parameter, hints)
     struct = _struct(function, parameters, hints)
     returned = hints.get("return", Any)
-    text = inspect.Signature(parameters, return_annotation=signature.return_annotation)
+    shown_parameters = [each.replace(annotation=_bare(each.annotation)) for each in parameters]
+    text = inspect.Signature(shown_parameters, return_annotation=_bare(signature.return_annotation))
     return Signature(
-        text=f"{function.__name__}{text}".replace("'", ""),
+        text=f"{function.__name__}{text}",
         is_async=_is_async(function),
         wants_context=wants_context,
         positional=tuple(p.name for p in parameters if p.kind is _KINDS.POSITIONAL_OR_KEYWORD),
         needs=needs,
         arguments=struct,
+        names=_names(parameters),
         schema=_schema(function, struct),
         result=_result_type(returned),
     )
+
+
+class _Bare(str):
+    """An annotation that was kept as text, written without quotes: those of defaults stay."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _bare(annotation: object) -> object:
+    return _Bare(annotation) if isinstance(annotation, str) else annotation
 
 
 def _check_kind(function: Callable[..., object]) -> None:
@@ -171,7 +191,7 @@ def _struct(
         if parameter.default is _KINDS.empty:
             fields.append((parameter.name, kind))
         else:
-            fields.append((parameter.name, kind, _default(parameter.default)))
+            fields.append((parameter.name, kind, _default(function, parameter)))
     try:
         struct = msgspec.defstruct(
             function.__name__, fields, kw_only=True, forbid_unknown_fields=True
@@ -186,11 +206,40 @@ def _struct(
     return struct
 
 
-def _default(value: object) -> object:
+def _names(parameters: Iterable[inspect.Parameter]) -> type[msgspec.Struct]:
+    fields: list[Any] = [
+        (each.name, msgspec.Raw)
+        if each.default is _KINDS.empty
+        else (each.name, msgspec.Raw, msgspec.Raw())
+        for each in parameters
+    ]
+    return msgspec.defstruct("names", fields, kw_only=True, forbid_unknown_fields=True)
+
+
+def _default(function: Callable[..., object], parameter: inspect.Parameter) -> object:
+    value = parameter.default
     if type(value) in _SIMPLE_DEFAULTS:
         return value
-    # Like Python itself: one object, made once, shared by the calls that leave it out.
-    return msgspec.field(default_factory=partial(_same, value))
+    if not _is_mutable(value):
+        return msgspec.field(default_factory=partial(_same, value))
+    try:
+        copy.deepcopy(value)
+    except Exception as error:  # noqa: BLE001 - copying runs foreign code
+        _refuse(
+            function,
+            f"the default of `{parameter.name}` in `{function.__qualname__}` can be changed by a "
+            f"call, and cannot be copied for each: {error}",
+            f"write `{parameter.name}=None`, and make the value in the function",
+        )
+    # Unlike Python itself: what one job leaves in it must not be seen by the next.
+    return msgspec.field(default_factory=partial(copy.deepcopy, value))
+
+
+def _is_mutable(value: object) -> bool:
+    """Tell whether a default may change; what is none of these is shared, as in Python."""
+    if isinstance(value, (list, dict, set, bytearray, tuple, deque, msgspec.Struct)):
+        return True
+    return dataclasses.is_dataclass(value) or payload.is_model(value)
 
 
 def _same(value: object) -> object:

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect, sync_playwright
 
 from tests.console.site import Site, site
 
@@ -41,6 +41,8 @@ class Sins:
     def __init__(self, context: BrowserContext, origin: str) -> None:
         self.seen: list[str] = []
         self._forgiven: list[str] = []
+        self.on_dialog: Callable[[Dialog], None] | None = None
+        """Takes the dialogs of the browser, where a test expects one."""
         self._origin = origin
         context.add_init_script(
             "addEventListener('securitypolicyviolation', (event) =>"
@@ -60,12 +62,14 @@ class Sins:
         return [sin for sin in self.seen if not any(words in sin for words in self._forgiven)]
 
     def _dialog(self, dialog) -> None:
+        if self.on_dialog is not None:
+            self.on_dialog(dialog)
+            return
         self.seen.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     def _console(self, message) -> None:
-        # Only `lamplighter dev` has this route, and asking is how the console finds out.
-        if message.type == "error" and not message.location["url"].endswith("/v1/dev"):
+        if message.type == "error":
             self.seen.append(f"{message.text} {message.location['url']}")
 
     def _request(self, request) -> None:

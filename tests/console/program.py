@@ -5,7 +5,7 @@ import logging
 import os
 from pathlib import Path
 
-from lamplighter import App, Context, Retry
+from lamplighter import App, Context, Reject, Retry
 
 log = logging.getLogger(__name__)
 app = App()
@@ -24,8 +24,10 @@ async def greet(name: str) -> str:
 
 @app.job(queue="payments", retry=Retry(max_attempts=1))
 async def charge(order: str, euros: int = 10) -> str:
-    """Fails until somebody has mended the bank."""
+    """Fails until somebody has mended the bank; until then what is no order is refused."""
     if not (SIGNALS / "mended").exists():
+        if not order:
+            raise Reject("there is no order")
         raise ConnectionRefusedError("the bank does not answer")
     return f"{euros} € for {order}"
 

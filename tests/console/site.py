@@ -95,21 +95,30 @@ def site(folder: Path, *arguments: str, key: str | None = None) -> Iterator[Site
 @contextmanager
 def service(folder: Path, *arguments: str, key: str | None = None) -> Iterator[Site]:
     """Start a service that has no worker; it ends with the block."""
-    command = ("serve", PROGRAM, "--port", "0", "--json", *arguments)
-    with _process(folder, '"url"', *command) as line:
+    words = ("serve", PROGRAM, "--port", "0", "--json", *arguments)
+    with _process(folder, '"url"', *words) as line:
         yield Site(json.loads(line)["url"], folder, key)
 
 
 @contextmanager
 def stage(folder: Path) -> Iterator[tuple[Site, str]]:
     """Run the program as its developer does; also gives the address of the console."""
-    command = ("dev", PROGRAM, "--port", "0", "--children", "2")
-    with _process(folder, "the console is at", *command) as line:
+    words = ("dev", PROGRAM, "--port", "0", "--children", "2")
+    with _process(folder, "the console is at", *words) as line:
         address = line.split()[-1]
-        url, _, key = address.partition("/#token=")
-        made = Site(url, folder, key)
+        url = address.partition("/#code=")[0]
+        # The link is for the browser; programs have tokens of the store.
+        printed = command(folder, "token", "create", "--name", "t", "--scope", "admin", "--json")
+        made = Site(url, folder, json.loads(printed)["token"])
         yield made, address
         made.sign("release")
+
+
+def command(folder: Path, *arguments: str) -> str:
+    """Do something as an operator does, and give what it prints."""
+    url = f"sqlite:///{folder}/jobs.db"
+    whole = [sys.executable, "-m", "lamplighter", *arguments, "--url", url]
+    return subprocess.run(whole, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 @contextmanager

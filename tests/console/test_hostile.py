@@ -83,13 +83,15 @@ def test_a_cause_of_death_shows_the_worst_as_text(hostile, look):
     page = look(hostile, "#/dead")
     page.locator("[data-row] a").first.click()
     expect(page.get_by_role("button", name="Replay", exact=True).first).to_be_visible()
-    page.get_by_role("button", name="Replay all of them").click()
+    page.get_by_role("button", name="Replay all").click()
     expect(page.get_by_role("dialog")).to_contain_text("would run again")
     harmless(page)
 
 
 def test_a_schedule_shows_the_worst_as_text(hostile, look):
-    page = look(hostile, f"#/schedules/{quote(hostile.schedule, safe='')}")
+    where = f"#/schedules/{quote(hostile.schedule, safe='')}?tenant={quote(TENANT, safe='')}"
+    page = look(hostile, where)
+    expect(page.get_by_label("summary")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     expect(page.get_by_text("one moment…")).to_have_count(0)
     harmless(page)
@@ -98,7 +100,7 @@ def test_a_schedule_shows_the_worst_as_text(hostile, look):
 @pytest.mark.parametrize("name", ["type", "queue", "tenant", "tag", "fingerprint"])
 def test_filters_of_the_address_are_only_text(hostile, look, name):
     page = look(hostile, f"#/jobs?{name}={quote(SCRIPT + IMAGE)}")
-    expect(page.get_by_text("No job fits.")).to_be_visible()
+    expect(page.get_by_text("No jobs match the filter.")).to_be_visible()
     harmless(page)
 
 

@@ -1,7 +1,9 @@
 """The list of jobs and the page of one: filters, bulk actions, what happens while one looks."""
 
+import json
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 
@@ -13,13 +15,13 @@ def test_filters_stand_in_the_address_and_are_links(shared, look):
     expect(rows).to_have_count(1)
     expect(page.get_by_label("Tag")).to_have_value("find-me")
     page.get_by_label("Status").select_option("dead")
-    expect(page.get_by_text("No job fits.")).to_be_visible()
+    expect(page.get_by_text("No jobs match the filter.")).to_be_visible()
     assert "status=dead" in page.url
     assert "tag=find-me" in page.url
     page.get_by_label("Status").select_option("")
     expect(rows).to_have_count(1)
     page.get_by_label("Tag").fill("nobody")
-    expect(page.get_by_text("No job fits.")).to_be_visible()
+    expect(page.get_by_text("No jobs match the filter.")).to_be_visible()
     page.get_by_role("link", name="clear").click()
     expect(page.get_by_label("Tag")).to_have_value("")
 
@@ -38,7 +40,7 @@ def test_a_selection_is_changed_and_each_job_has_its_outcome(own, look):
     page.get_by_label("select all on this page").check()
     page.get_by_role("button", name="Cancel").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("It fits 2 of them")
+    expect(dialog).to_contain_text("Applies to 2 of them")
     dialog.get_by_label("Reason").fill("not needed")
     dialog.get_by_role("button", name="Cancel: 3 jobs").click()
     outcomes = page.get_by_role("region", name="what became of the selection")
@@ -138,5 +140,82 @@ def test_a_job_that_is_not_there_is_said_so(shared, look):
     page.on("request", lambda request: asked.append(request.url))
     page.wait_for_timeout(11_000)
     # Whoever is not there now will not be there soon: it is asked about once more, then seldom.
-    assert len([url for url in asked if "/v1/events" not in url]) <= 1
+    # Whether the store is there is asked beside it, where no stream tells.
+    others = ("/v1/events", "/readyz")
+    assert len([url for url in asked if not any(each in url for each in others)]) <= 1
     look.sins[-1].forgive("status of 404")
+
+
+def test_a_job_that_waits_for_its_next_attempt_runs_for_nothing(own, look):
+    policy = {"max_attempts": 3, "fixed": 3600}
+    job_id = own.submit("deliver", {"address": "nowhere"}, retry=policy)
+    own.becomes("retrying", job_id)
+    page = look(own, f"#/jobs/{job_id}")
+    summary = page.get_by_label("summary")
+    expect(summary).to_contain_text("retrying")
+    expect(summary).to_contain_text("Started")
+    expect(summary.get_by_text("Runs for")).to_have_count(0)
+    empty = "() => [...document.querySelectorAll('.facts dd')].filter((e) => !e.textContent).length"
+    assert page.evaluate(empty) == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "sentence", "generation"),
+    [("Retry", "same effect keys", 0), ("Replay", "new effect keys", 1)],
+)
+def test_a_dead_job_goes_on_or_starts_over_and_each_button_says_which(
+    own, look, verb, sentence, generation
+):
+    (job_id,) = own.died(1)
+    own.sign("mended")
+    page = look(own, f"#/jobs/{job_id}")
+    offered = page.locator("main header button")
+    expect(offered).to_have_text(["Retry", "Replay", "Erase…"])
+    expect(offered.first).to_have_class("primary")
+    page.get_by_role("button", name=verb).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(sentence)
+    expect(dialog).not_to_contain_text("waiting")
+    dialog.get_by_role("button", name=verb).click()
+    own.becomes("succeeded", job_id)
+    last = own.ask("GET", f"/v1/jobs/{job_id}/attempts")["attempts"][-1]
+    assert last["generation"] == generation
+
+
+def test_a_waiting_job_is_run_now_and_not_retried(own, look):
+    job_id = own.submit("greet", {"name": "Ada"}, delay=3600)
+    page = look(own, f"#/jobs/{job_id}")
+    page.get_by_role("button", name="Run now").click()
+    page.get_by_role("dialog").get_by_role("button", name="Run now").click()
+    own.becomes("succeeded", job_id)
+
+
+def test_a_job_that_is_claimed_but_not_started_is_shown_so(own, look):
+    job_id = own.submit("report", {})
+    own.becomes("running", job_id)
+
+    def claimed(route) -> None:
+        answer = route.fetch()
+        told = json.dumps(answer.json())
+        told = told.replace('"status": "running"', '"status": "claimed"')
+        route.fulfill(response=answer, body=told)
+
+    page = look(own, "#/workers")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Workers")
+    page.route("**/v1/events*", lambda route: route.fulfill(status=502, body=""))
+    page.route("**/v1/jobs?*", claimed)
+    page.route(f"**/v1/jobs/{job_id}", claimed)
+    page.goto(f"{own.url}/#/jobs")
+    page.get_by_label("Status").select_option("claimed")
+    row = page.get_by_role("row", name=job_id)
+    expect(row).to_have_count(0)  # the service knows better
+    page.get_by_label("Status").select_option("running")
+    expect(row).to_contain_text("claimed")
+    expect(row).to_contain_text("not started yet")
+    row.get_by_role("link").first.click()
+    expect(page.get_by_label("summary")).to_contain_text("claimed")
+    expect(page.get_by_role("region", name="Why it is not running")).to_contain_text("on worker")
+    attempts = page.get_by_role("region", name="Attempts")
+    expect(attempts.locator(".head").first).to_contain_text("claimed")
+    expect(attempts).not_to_contain_text("running")
+    look.sins[-1].forgive("status of 502")

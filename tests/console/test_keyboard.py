@@ -83,7 +83,7 @@ def test_a_job_is_found_opened_and_replayed_by_keyboard_alone(own, look):
     expect(page.get_by_role("button", name="Replay")).to_be_visible()
     page.keyboard.press("r")
     expect(page.get_by_role("dialog")).to_be_visible()
-    page.keyboard.press("Enter")
+    page.keyboard.press("Control+Enter")
     own.becomes("succeeded", second)
     expect(page.get_by_role("dialog")).to_have_count(0)
     assert own.job(first)["status"] == "dead"
@@ -98,8 +98,8 @@ def test_rows_are_selected_and_changed_by_keyboard_alone(own, look):
     expect(page.get_by_text("2 jobs selected")).to_be_visible()
     page.get_by_role("button", name="Hold", exact=True).focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog").get_by_role("button", name="Hold: 2 jobs")).to_be_focused()
-    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog").get_by_label("Reason")).to_be_focused()
+    page.keyboard.press("Control+Enter")
     expect(page.get_by_role("region", name="what became of the selection")).to_be_visible()
     status = [own.job(each)["status"] for each in reversed(jobs)]
     assert status == ["paused", "scheduled", "paused"]

@@ -26,7 +26,7 @@ def test_the_overview_follows_what_happens(own, look):
 def test_the_list_of_jobs_follows_what_happens(own, look):
     page = look(own, "#/jobs?type=greet")
     expect(page.get_by_title("how changes come to this page")).to_have_text("live")
-    expect(page.get_by_text("No job fits.")).to_be_visible()
+    expect(page.get_by_text("No jobs match the filter.")).to_be_visible()
     job_id = own.submit("greet", {"name": "Ada"}, delay=3600)
     row = page.get_by_role("row").filter(has_text=job_id)
     expect(row).to_contain_text("scheduled")

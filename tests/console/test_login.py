@@ -1,13 +1,13 @@
-"""Who may look: a token from the address or from the login, kept in one tab, and what it allows."""
+"""Who may look: a session that a token or a one-time link begins, and what it allows."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.site import ROOT, site
+from tests.console.site import command, site
+
+REFUSED = (401, 403)
 
 
 @pytest.fixture(scope="module")
@@ -18,19 +18,20 @@ def locked(tmp_path_factory):
         yield made
 
 
-def command(folder, *arguments: str) -> str:
-    """Do something as an operator does, and give what it prints."""
-    url = f"sqlite:///{folder}/jobs.db"
-    whole = [sys.executable, "-m", "lamplighter", *arguments, "--url", url]
-    return subprocess.run(whole, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-
-
 def token(folder, *scopes: str, **more: str) -> str:
     """Make a token."""
     options = [part for scope in scopes for part in ("--scope", scope)]
     options += [part for name, value in more.items() for part in (f"--{name}", value)]
     printed = command(folder, "token", "create", "--name", "tester", "--json", *options)
     return json.loads(printed)["token"]
+
+
+def link(folder, *scopes: str, to: str = "/", **more: str) -> str:
+    """Make a link that logs in once; gives what stands behind the address."""
+    options = [part for scope in scopes for part in ("--scope", scope)]
+    options += [part for name, value in more.items() for part in (f"--{name}", value)]
+    printed = command(folder, "token", "login", "--name", "tester", "--json", *options)
+    return f"#code={json.loads(printed)['code']}&{to}"
 
 
 def refused(look) -> None:
@@ -42,7 +43,7 @@ def test_without_a_token_one_is_asked_for(locked, look):
     page = look(locked, "#/jobs?status=dead")
     page.get_by_label("Token").fill("wrong" * 10)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("does not take this token")
+    expect(page.get_by_role("alert")).to_contain_text("does not take this")
     page.get_by_label("Token").fill(locked.key)
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
@@ -52,46 +53,77 @@ def test_without_a_token_one_is_asked_for(locked, look):
     refused(look)
 
 
-def test_a_token_in_the_address_is_taken_out_of_it(locked, look):
-    page = look(locked, f"#token={locked.key}")
+def test_a_link_logs_in_once_and_is_of_no_use_afterwards(locked, look):
+    once = link(locked.signals, "admin")
+    page = look(locked, once)
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-    assert locked.key not in page.url
-    assert locked.key not in page.content()
-    kept = page.evaluate("[localStorage, document.cookie].map((each) => JSON.stringify(each))")
-    assert locked.key not in "".join(kept)
-    page.go_back()
-    assert locked.key not in page.url
+    code = once.partition("=")[2].partition("&")[0]
+    assert code not in page.url
+    assert code not in page.content()
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    other = look(locked, once)
+    expect(other.get_by_role("alert")).to_contain_text("used before")
+    refused(look)
+
+
+def test_no_script_can_read_what_the_session_is(locked, look):
+    page = look(locked, link(locked.signals, "admin"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    (cookie,) = page.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    kept = page.evaluate(
+        "JSON.stringify([document.cookie, {...localStorage}, {...sessionStorage}, name])"
+    )
+    assert cookie["value"] not in kept
+    assert "llc_" not in kept
+
+
+def test_another_link_does_not_replace_who_is_logged_in_unasked(locked, look):
+    page = look(locked, link(locked.signals, "jobs:read"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
+    look.sins[-1].forgive("status of 409")
+    page.goto(f"{locked.url}/{link(locked.signals, 'admin')}")
+    expect(page.get_by_role("alert")).to_contain_text("logged in as somebody else")
+    page.get_by_role("button", name="Stay logged in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
+    page.goto(f"{locked.url}/{link(locked.signals, 'admin')}")
+    page.get_by_role("button", name="Log in as the other").click()
+    expect(page.get_by_role("navigation", name="pages")).to_contain_text("Overview")
 
 
 def test_whoever_logs_out_is_asked_again(locked, look):
-    page = look(locked, f"#token={locked.key}")
+    page = look(locked, link(locked.signals, "admin"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    kept = page.context.cookies()
     page.get_by_role("button", name="log out").click()
     expect(page.get_by_label("Token")).to_be_visible()
+    # The service knows that it is over, whoever has the cookie.
+    page.context.add_cookies(kept)
     page.reload()
     expect(page.get_by_label("Token")).to_be_visible()
     refused(look)
 
 
-def test_the_token_travels_in_a_header_only(locked, look):
+def test_the_token_travels_once_and_only_to_log_in(locked, look):
     page = look(locked, "#/")
     expect(page.get_by_label("Token")).to_be_visible()
     sent = []
-    page.context.on(
-        "request", lambda request: sent.append((request.url, request.headers.get("authorization")))
-    )
+    page.context.on("request", lambda request: sent.append(request))  # noqa: PLW0108
     page.get_by_label("Token").fill(locked.key)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-    asked = [(url, given) for url, given in sent if "/v1/" in url]
-    assert asked
-    assert not [url for url, _ in asked if locked.key in url]
-    assert {given for _, given in asked} == {f"Bearer {locked.key}"}
+    expect(page.get_by_role("status").first).to_contain_text("live")
+    asked = [request for request in sent if "/v1/" in request.url]
+    assert len(asked) > 1
+    assert not [request for request in asked if "authorization" in request.headers]
+    carried = [request for request in asked if locked.key in f"{request.url}{request.post_data}"]
+    assert [(one.method, one.url) for one in carried] == [("POST", f"{locked.url}/v1/session")]
     refused(look)
 
 
 def test_whoever_may_only_read_jobs_sees_jobs_and_changes_nothing(locked, look):
     job_id = locked.submit("greet", {"name": "Ada"}, delay=3600)
-    page = look(locked, f"#token={token(locked.signals, 'jobs:read')}")
+    page = look(locked, link(locked.signals, "jobs:read"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
     expect(page.get_by_role("navigation", name="pages").get_by_role("link")).to_have_text(["Jobs"])
     page.get_by_role("link", name=f"job {job_id}").click()
@@ -104,11 +136,61 @@ def test_whoever_may_only_read_jobs_sees_jobs_and_changes_nothing(locked, look):
     expect(page.get_by_role("main")).to_contain_text("needs the scope operator")
 
 
+@pytest.mark.parametrize(
+    ("scope", "pages"),
+    [
+        ("operator:read", ["Overview", "Workers", "Queues", "Tenants"]),
+        ("jobs:read", ["Jobs"]),
+        ("jobs:write", []),
+        ("schedules:read", ["Schedules"]),
+        ("schedules:write", []),
+    ],
+)
+def test_with_one_scope_no_page_asks_for_what_is_refused(locked, look, scope, pages):
+    job_id = locked.submit("greet", {"name": "Ada"}, delay=3600)
+    nightly = {"id": "nightly", "type": "greet", "arguments": {"name": "Ada"}, "every": 86_400}
+    locked.ask("POST", "/v1/schedules", nightly)
+    page = look(locked, link(locked.signals, scope))
+    refusals = []
+    page.on("response", lambda one: refusals.append(one.url) if one.status in REFUSED else None)
+    expect(page.get_by_title("how changes come to this page")).to_be_visible()
+    menu = page.get_by_role("navigation", name="pages").get_by_role("link")
+    expect(menu).to_have_text(pages)
+    offered = [each.get_attribute("href") for each in menu.all()]
+    # Others are reached by a link, and say what they need.
+    for place in (
+        *offered,
+        "#/dead",
+        f"#/jobs/{job_id}",
+        "#/schedules/nightly",
+        "#/schedules/nightly?edit=1",
+        "#/schedules?new=1",
+    ):
+        page.goto(f"{locked.url}/{place}")
+        page.reload()
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+        expect(page.get_by_title("how changes come to this page")).not_to_have_text("connecting")
+        expect(page.get_by_role("alert")).to_have_count(0)
+    assert refusals == []
+
+
+def test_whoever_may_only_look_on_sees_an_overview_without_dead_letters(locked, look):
+    page = look(locked, link(locked.signals, "operator:read"))
+    expect(page.get_by_role("link", name="Waiting")).to_be_visible()
+    expect(page.get_by_role("region", name="throughput")).to_be_visible()
+    expect(page.get_by_role("region", name="Dead letters")).to_have_count(0)
+    # Who may listen to changes may read jobs.
+    expect(page.get_by_title("how changes come to this page")).to_have_text("every 5 s")
+    page = look(locked, link(locked.signals, "operator"))
+    expect(page.get_by_role("region", name="Dead letters")).to_be_visible()
+    expect(page.get_by_title("how changes come to this page")).to_have_text("live")
+
+
 def test_whoever_has_one_tenant_sees_no_other(locked, look):
     mine = locked.submit("greet", {"name": "Ada"}, delay=3600, tenant="acme")
     other = locked.submit("greet", {"name": "Grace"}, delay=3600, tenant="other")
-    held = token(locked.signals, "jobs:read", "jobs:write", tenant="acme")
-    page = look(locked, f"#token={held}")
+    page = look(locked, link(locked.signals, "jobs:read", "jobs:write", tenant="acme"))
     expect(page.get_by_role("link", name=f"job {mine}")).to_be_visible()
     expect(page.get_by_role("link", name=f"job {other}")).to_have_count(0)
     page.get_by_role("link", name=f"job {mine}").click()
@@ -121,8 +203,10 @@ def test_whoever_has_one_tenant_sees_no_other(locked, look):
 
 
 def test_a_token_whose_time_is_over_is_asked_for_again_where_one_was(locked, look):
-    page = look(locked, f"#token={token(locked.signals, 'jobs:read', expires='6s')}&/jobs?type=x")
-    expect(page.get_by_text("No job fits.")).to_be_visible()
+    page = look(locked, "#/jobs?type=x")
+    page.get_by_label("Token").fill(token(locked.signals, "jobs:read", expires="6s"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No jobs match the filter.")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("token expired", timeout=30_000)
     page.get_by_label("Token").fill(locked.key)
     page.keyboard.press("Enter")
@@ -132,10 +216,19 @@ def test_a_token_whose_time_is_over_is_asked_for_again_where_one_was(locked, loo
 
 
 def test_what_is_about_all_tenants_is_not_shown_to_one(locked, look):
-    held = token(locked.signals, "operator", "jobs:read", tenant="acme")
-    page = look(locked, f"#token={held}")
+    page = look(locked, link(locked.signals, "operator", "jobs:read", tenant="acme"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
     menu = page.get_by_role("navigation", name="pages").get_by_role("link")
     expect(menu).to_have_text(["Jobs", "Dead letters", "Schedules"])
     page.goto(f"{locked.url}/#/workers")
     expect(page.get_by_role("main")).to_contain_text("only for the tenant acme")
+
+
+def test_a_link_in_another_tab_needs_no_other_login(locked, look):
+    page = look(locked, link(locked.signals, "admin"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Queues", exact=True).click(modifiers=["Control"])
+    expect(opened.value.get_by_role("heading", level=1)).to_have_text("Queues")
+    expect(opened.value.get_by_label("Token")).to_have_count(0)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")

@@ -93,6 +93,56 @@ def test_words_stand_out_from_what_is_behind_them(furnished, look, scheme):
     assert pale == {}
 
 
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_fields_stand_out_from_what_is_around_them(furnished, look, scheme):
+    page = look(furnished, color_scheme=scheme)
+    faint = {}
+    for place in ("jobs", "dead", "schedules", "schedules?new=1", "queues"):
+        page.goto(f"{furnished.url}/#/{place}")
+        expect(page.get_by_text("one moment…")).to_have_count(0)
+        if place == "queues":
+            page.get_by_role("button", name="Hold", exact=True).first.click()
+            expect(page.get_by_role("dialog")).to_be_visible()
+        found = page.evaluate(
+            """() => [...document.querySelectorAll(
+                    "input:not([type=checkbox]), select, textarea")]
+                .filter((each) => each.checkVisibility()).map((each) => {
+                    const colour = (value) => value.match(/[\\d.]+/g).map(Number);
+                    const own = getComputedStyle(each);
+                    const around = [];
+                    for (let at = each; at; at = at.parentElement) {
+                        const ground = colour(getComputedStyle(at).backgroundColor);
+                        if (ground.length === 3 || ground[3] === 1) around.push(ground.slice(0, 3));
+                    }
+                    return [colour(own.borderTopColor).slice(0, 3), around.slice(0, 2)];
+                })"""
+        )
+        assert found
+        for border, grounds in found:
+            worst = min(contrast(border, ground) for ground in grounds)
+            if worst < 3:
+                faint[place] = round(worst, 2)
+    assert faint == {}
+
+
+@pytest.mark.parametrize("width", [1440, 1100, 900, 760, 360])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/St_Johns"])
+def test_facts_keep_to_their_place_in_every_zone(furnished, look, width, zone):
+    page = look(furnished, width=width, timezone_id=zone)
+    for place in ("schedules/nightly", f"jobs/{furnished.job_id}"):
+        page.goto(f"{furnished.url}/#/{place}")
+        expect(page.locator(".facts").first).to_be_visible()
+        wide = page.evaluate(
+            """() => [...document.querySelectorAll('.facts > div')].filter((each) => {
+                const range = document.createRange();
+                range.selectNodeContents(each);
+                return range.getBoundingClientRect().right
+                    > each.getBoundingClientRect().right + 1;
+            }).map((each) => each.textContent)"""
+        )
+        assert wide == []
+
+
 def contrast(one: list[float], other: list[float]) -> float:
     """How well two colours can be told apart, as WCAG counts it."""
     light, dark = sorted((luminance(one), luminance(other)), reverse=True)

@@ -65,10 +65,10 @@ def test_the_longest_wait_is_set_by_keyboard_alone(payments, look):
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Longest wait in the queue payments")
     expect(dialog.get_by_label("Seconds")).to_have_value("60")
-    dialog.get_by_label("Seconds").focus()
+    expect(dialog.get_by_label("Seconds")).to_be_focused()
     page.keyboard.press("Control+A")
     page.keyboard.type("90")
-    page.keyboard.press("Enter")
+    page.keyboard.press("Control+Enter")
     expect(page.get_by_role("row", name="payments")).to_contain_text("90 s")
     assert queue(payments)["max_wait_seconds"] == 90
 

@@ -2,7 +2,11 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
+
+VERBS = [("Retry", "same effect keys", 0), ("Replay", "new effect keys", 1)]
+"""What runs a dead letter again, what its dialog says, and the generation of the job after it."""
 
 
 class Clicks:
@@ -16,27 +20,44 @@ class Clicks:
         self.count += 1
 
 
-def test_a_failed_job_is_found_and_replayed_in_three_clicks_from_the_start_page(own, look):
+def generation(site, job_id: str) -> int:
+    return site.ask("GET", f"/v1/jobs/{job_id}/attempts")["attempts"][-1]["generation"]
+
+
+@pytest.mark.parametrize(("verb", "sentence", "lives"), VERBS)
+def test_a_failed_job_is_found_and_run_again_in_three_clicks_from_the_start_page(
+    own, look, verb, sentence, lives
+):
     (job_id,) = own.died(1)
     own.sign("mended")
     page, click = look(own), Clicks()
     click(page.get_by_role("link", name=re.compile("the bank does not answer")))
     expect(page.get_by_role("link", name=f"job {job_id}")).to_be_visible()
-    click(page.get_by_role("row", name=re.compile(job_id)).get_by_role("button", name="Replay"))
-    click(page.get_by_role("dialog").get_by_role("button", name="Replay"))
+    offered = page.get_by_role("row", name=re.compile(job_id)).get_by_role("button")
+    expect(offered).to_have_text(["Retry", "Replay"])
+    click(offered.filter(has_text=verb))
+    expect(page.get_by_role("dialog")).to_contain_text(sentence)
+    click(page.get_by_role("dialog").get_by_role("button", name=verb))
     own.becomes("succeeded", job_id)
+    assert generation(own, job_id) == lives
     assert click.count <= 3
     expect(page.get_by_text("None is left.")).to_be_visible()
 
 
-def test_a_whole_cause_is_replayed_in_two_clicks_from_the_start_page(own, look):
+@pytest.mark.parametrize(("verb", "sentence", "lives"), VERBS)
+def test_a_whole_cause_is_run_again_in_two_clicks_from_the_start_page(
+    own, look, verb, sentence, lives
+):
     ids = own.died(3)
     own.sign("mended")
     page, click = look(own), Clicks()
-    click(page.get_by_role("button", name="Replay"))
+    expect(page.locator("tbody").get_by_role("button")).to_have_text(["Retry", "Replay"])
+    click(page.get_by_role("button", name=verb))
     expect(page.get_by_role("dialog")).to_contain_text("3 jobs would run again")
-    click(page.get_by_role("dialog").get_by_role("button", name="Replay"))
+    expect(page.get_by_role("dialog")).to_contain_text(sentence)
+    click(page.get_by_role("dialog").get_by_role("button", name=verb))
     own.becomes("succeeded", *ids)
+    assert {generation(own, each) for each in ids} == {lives}
     assert click.count == 2
     expect(page.get_by_text("No dead letters.")).to_be_visible()
 
@@ -69,9 +90,93 @@ def test_what_is_purged_is_counted_first_and_then_gone(own, look):
     page = look(own, "#/dead?tenant=default")
     page.get_by_role("button", name="Purge all").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("1 job would be removed for ever")
+    expect(dialog).to_contain_text("1 job would be removed")
+    expect(dialog).to_contain_text("cannot be undone")
     assert own.job(gone)["status"] == "dead"
     dialog.get_by_role("button", name="Purge", exact=True).click()
-    expect(page.get_by_text("No dead letter fits.")).to_be_visible()
+    expect(page.get_by_text("No dead letters match the filter.")).to_be_visible()
     groups = own.ask("GET", "/v1/dlq")["groups"]
     assert [group["example"] for group in groups] == [stays]
+
+
+def test_whoever_reloads_during_a_replay_is_asked_first(own, look):
+    own.died(6)
+    own.sign("mended")
+    page = look(own, "#/dead")
+    page.get_by_role("button", name="Replay all").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Jobs per second").fill("1")
+    dialog.get_by_role("button", name="Replay").click()
+    tray = page.get_by_role("complementary", name="in the background")
+    expect(tray).to_contain_text("2 of 6")
+    asked = []
+
+    def stay(dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    look.sins[-1].on_dialog = stay
+    page.evaluate("setTimeout(() => location.reload(), 0)")
+    expect(tray).to_contain_text("4 of 6")
+    assert asked == ["beforeunload"]
+    tray.get_by_role("button", name="Stop").click()
+    expect(tray).to_contain_text("stopped")
+    page.wait_for_timeout(1_500)  # the part that was under way
+    # Then nobody is asked any more.
+    page.reload()
+    expect(page.get_by_role("button", name="Replay all")).to_be_visible()
+    assert asked == ["beforeunload"]
+
+
+def test_whoever_reloads_while_a_selection_is_changed_is_asked_first(own, look):
+    jobs = [own.submit("greet", {"name": "Ada"}, delay=3600) for _ in range(2)]
+    page = look(own, "#/jobs")
+    page.get_by_label("select all on this page").check()
+    page.get_by_role("button", name="Hold", exact=True).click()
+    waiting = []
+
+    def late(route) -> None:
+        waiting.append(route)
+
+    page.route("**/hold*", late)
+    page.get_by_role("dialog").get_by_role("button", name="Hold: 2 jobs").click()
+    asked = []
+
+    def stay(dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    look.sins[-1].on_dialog = stay
+    while len(waiting) < 2:
+        page.wait_for_timeout(20)
+    page.evaluate("setTimeout(() => location.reload(), 0)")
+    page.wait_for_timeout(500)
+    assert asked == ["beforeunload"]
+    for route in waiting:
+        route.continue_()
+    own.becomes("paused", *jobs)
+
+
+def test_the_page_of_dead_letters_tells_retry_from_replay(own, look):
+    own.died(1)
+    page = look(own, "#/dead")
+    actions = page.locator("main header button")
+    expect(actions).to_have_text(["Retry all", "Replay all", "Purge all"])
+    expect(actions.first).to_have_class("primary")
+    told = page.get_by_role("list", name="ways to run them again").get_by_role("listitem")
+    expect(told).to_have_count(2)
+    expect(told.first).to_contain_text("same effect keys")
+    expect(told.last).to_contain_text("new effect keys")
+
+
+def test_a_retry_of_many_is_shown_as_one(own, look):
+    own.died(4)
+    own.sign("mended")
+    page = look(own, "#/dead")
+    page.get_by_role("button", name="Retry all").click()
+    dialog = page.get_by_role("dialog", name="Retry all dead letters")
+    dialog.get_by_label("Jobs per second").fill("2")
+    dialog.get_by_role("button", name="Retry").click()
+    tray = page.get_by_role("complementary", name="in the background")
+    expect(tray).to_contain_text("Retry all dead letters")
+    expect(page.get_by_text("4 jobs retried")).to_be_visible()

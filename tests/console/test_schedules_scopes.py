@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.site import site
-from tests.console.test_login import command, token
+from tests.console.site import command, site
+from tests.console.test_login import link, token
 
 GREET = {"type": "greet", "arguments": {"name": "Ada"}, "cron": "30 2 * * *"}
 
@@ -22,8 +22,7 @@ def locked(tmp_path_factory):
 
 
 def test_a_reader_sees_everything_and_changes_nothing(locked, look):
-    key = token(locked.signals, "schedules:read")
-    page = look(locked, f"#token={key}&/schedules")
+    page = look(locked, link(locked.signals, "schedules:read", to="/schedules"))
     page.get_by_role("link", name="acme-nightly").click()
     expect(page.get_by_role("region", name="Next runs").get_by_role("listitem")).to_have_count(10)
     expect(page.get_by_role("link", name="Edit")).to_have_count(0)
@@ -40,7 +39,7 @@ def test_a_reader_sees_everything_and_changes_nothing(locked, look):
 
 def test_a_tenant_sees_and_makes_its_own_only(locked, look):
     scopes = ("schedules:read", "schedules:write", "jobs:read")
-    page = look(locked, f"#token={token(locked.signals, *scopes, tenant='acme')}&/schedules")
+    page = look(locked, link(locked.signals, *scopes, to="/schedules", tenant="acme"))
     expect(page.get_by_role("link", name="acme-nightly")).to_be_visible()
     expect(page.get_by_role("link", name="beta-nightly")).to_have_count(0)
     page.get_by_role("link", name="New schedule").click()
@@ -51,4 +50,4 @@ def test_a_tenant_sees_and_makes_its_own_only(locked, look):
     expect(page.get_by_role("region", name="Preview").get_by_role("listitem")).to_have_count(10)
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_label("summary")).to_contain_text("acme")
-    assert locked.ask("GET", "/v1/schedules/acme-weekly")["tenant"] == "acme"
+    assert locked.ask("GET", "/v1/schedules/acme-weekly", tenant="acme")["tenant"] == "acme"

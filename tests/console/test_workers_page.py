@@ -44,7 +44,7 @@ def test_workers_appear_and_vanish_while_one_looks(own, look):
     page = look(own, "#/workers")
     rows = page.locator("tbody tr")
     expect(rows).to_have_count(1)
-    expect(rows.first).to_contain_text("well")
+    expect(rows.first).to_contain_text("healthy")
     with another_worker(own) as process:
         expect(rows).to_have_count(2)
         expect(page.get_by_role("status").filter(has_text="2 workers")).to_be_visible()
@@ -69,10 +69,10 @@ def test_a_worker_that_was_killed_falls_under_suspicion(own, look):
     rows = page.locator("tbody tr")
     with another_worker(own) as process:
         row = rows.filter(has_text=str(process.pid))
-        expect(row).to_contain_text("well")
+        expect(row).to_contain_text("healthy")
         process.kill()
         expect(row).to_contain_text("suspect: silent for", timeout=SILENCE)
-        expect(rows.filter(has_text="well")).to_have_count(1)
+        expect(rows.filter(has_text="healthy")).to_have_count(1)
 
 
 def test_the_signs_of_life_grow_old_before_ones_eyes(own, look):

@@ -163,7 +163,9 @@ def _taken_too_early(write: Write) -> bool:
 
 
 def fencing(history: History) -> list[Violation]:
-    """I3: what was written was made under the fence that was current; one end per generation."""
+    """I3: what was written was made under the fence that was current; one end per generation,
+    and one more for each retry of a dead job.
+    """
     found: list[Violation] = []
     for job_id, writes in _by_job(history.writes).items():
         ends: dict[int, int] = defaultdict(int)
@@ -178,7 +180,7 @@ def fencing(history: History) -> list[Violation]:
             if write.new_state in _ENDED and write.new_state != write.old_state:
                 ends[write.generation] += 1
         for generation, count in ends.items():
-            if count > 1:
+            if count > 1 + history.retries[job_id]:
                 text = f"ended {count} times in generation {generation}"
                 found.append(Violation("I3", job_id, text))
     return found
@@ -254,6 +256,8 @@ def bounded_attempts(history: History, rules: Rules) -> list[Violation]:
     for job_id, writes in _by_job(history.writes).items():
         ended_in: int | None = None
         for write in writes:
+            if write.old_state in _ENDED and write.new_state not in _ENDED:
+                ended_in = None  # whether it may leave its end is for I9
             if write.new_state == "running" and write.generation == ended_in:
                 found.append(Violation("I6", job_id, "handed out after it had ended"))
             if write.new_state in _ENDED:
@@ -332,21 +336,23 @@ def never_early(history: History) -> list[Violation]:
 
 
 def state_machine(history: History) -> list[Violation]:
-    """I9: every change of state is in the table; only a replay leaves an end."""
+    """I9: every change of state is in the table; a replay leaves an end with a new generation, and
+    a retry leaves death without one: what a job did outside is not to be done a second time.
+    """
     found: list[Violation] = []
+    retries = history.retries.copy()
     for write in history.writes:
         move = (write.old_state, write.new_state)
         if write.old_state == write.new_state:
             continue
         if move not in _MOVES:
             found.append(Violation("I9", write.job_id, f"moved from {move[0]} to {move[1]}"))
-        elif (
-            write.old_state in _ENDED
-            and write.new_state is not None
-            and write.generation != write.old_generation + 1
-        ):
-            text = f"left {write.old_state} without a new generation"
-            found.append(Violation("I9", write.job_id, text))
+        elif write.old_state in _ENDED and write.new_state is not None:
+            retried = write.old_state == "dead" and retries[write.job_id] > 0
+            retries[write.job_id] -= retried
+            if write.generation != write.old_generation + (not retried):
+                how = "was retried with" if retried else f"left {write.old_state} without"
+                found.append(Violation("I9", write.job_id, f"{how} a new generation"))
     return found
 
 

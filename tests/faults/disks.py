@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.servers.launchers import Launcher
-from tests.servers.postgres import Server, ServerFailed
+from tests.servers.ports import ServerFailed
+from tests.servers.postgres import Server
 
 SHARED = Path("/dev/shm")
 LARGEST = 512

@@ -12,12 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import lamplighter
 from tests.faults.census import Census
 from tests.faults.history import Journal, Tail
 from tests.faults.processes import Found, children_of, identify, marked, tree_of
 from tests.faults.rules import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCE = Path(lamplighter.__file__).resolve().parents[1]
+"""What this process imports; what it starts does so as well, unless it is told otherwise."""
 POLL = 0.02
 _PASSED_ON = ("COVERAGE_", "LAMPLIGHTER_REDIS_SERVER")
 
@@ -80,12 +83,11 @@ class Driver:
         self._workers: dict[int, str] = {}
         self._seen: set[Found] = set()
         self._stopped: set[Found] = set()
-        paths = [str(source)] if source is not None else []
         self.environment = {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(folder),
             "LANG": "C.UTF-8",
-            "PYTHONPATH": os.pathsep.join([*paths, str(ROOT)]),
+            "PYTHONPATH": os.pathsep.join([str(source or SOURCE), str(ROOT)]),
             "LAMPLIGHTER_URL": self.url,
             FOLDER: str(folder),
             # So that a measured run also measures these, and a named server is the one they use.

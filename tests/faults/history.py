@@ -172,6 +172,8 @@ class History:
 
     submissions: list[Submission] = field(default_factory=list)
     cancels: list[Cancel] = field(default_factory=list)
+    retries: Counter[str] = field(default_factory=Counter)
+    """How often each dead job was let go on by a retry."""
     runs: list[Run] = field(default_factory=list)
     pauses: list[Pause] = field(default_factory=list)
     deaths: list[tuple[int, float]] = field(default_factory=list)

@@ -12,6 +12,7 @@ Redis server for each, or `-`: files.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import Awaitable, Callable
@@ -19,21 +20,30 @@ from dataclasses import replace
 from pathlib import Path
 
 from lamplighter.connect import connect
-from lamplighter.model.job import ALONE, Claim, ErrorInfo, NewJob
+from lamplighter.model.errors import StoreError
+from lamplighter.model.job import ALONE, Claim, Delivery, ErrorInfo, NewJob
 from lamplighter.model.lifecycle import Settlement, settle
-from lamplighter.model.outcome import AbandonCause, Abandoned, Failed, Succeeded
+from lamplighter.model.outcome import AbandonCause, Abandoned, Failed, Misfit, Succeeded
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import LEASE_MS, new_job, request
 from lamplighter.port.conformance.clock import VirtualClock
 from lamplighter.port.store import Engine
-from lamplighter.port.values import ClaimRequest, Renewal
+from lamplighter.port.values import ChangeAnswer, ClaimRequest, Recording, Renewal
 from tests.faults import checker
 from tests.faults.checker import GOOD, Budget, Rules, Violation
 from tests.faults.firing import dead_firer, late_firer
-from tests.faults.history import Cancel, History, Submission
-from tests.faults.scenes import Scene, scene_of
+from tests.faults.history import Cancel, History, Run, Submission
+from tests.faults.scenes import REDIS, Scene, ServerScene, scene_of
 
-RULES = Rules(max_attempts={"work": 1}, may_die=frozenset({"work"}))
+ONCE = "once"
+"""A type whose jobs may start once."""
+RULES = Rules(
+    max_attempts={"work": 1, ONCE: 1},
+    may_die=frozenset({"work", ONCE}),
+    at_most_once=frozenset({ONCE}),
+)
+NEWER = "version:1"
+"""Waits for another version of its type than the first that it was given to."""
 
 
 class Theatre:
@@ -87,6 +97,28 @@ class Theatre:
         now_ms = self.clock.now_ms()
         self.history.cancels.append(Cancel(job_id, str(changed.answer), now_ms))
 
+    async def retry(self, job_id: str) -> None:
+        (changed,) = await self.engine.jobs.retry([job_id], by="probe", reason="")
+        self.history.retries[job_id] += changed.answer is ChangeAnswer.DONE
+
+    async def start(self, claim: Claim) -> None:
+        """Mark a start as a worker does, and call the handler if the store has the mark."""
+        mark = Recording(claim.job.id, claim.fence, started=True)
+        (recorded,) = await self.engine.jobs.record([mark])
+        if recorded.held:
+            now_ms = self.clock.now_ms()
+            self.history.runs.append(
+                Run(
+                    job_id=claim.job.id,
+                    type=claim.job.type,
+                    lease=claim.fence.lease,
+                    pid=0,
+                    started=now_ms / 1000,
+                    started_ms=now_ms,
+                    ended=now_ms / 1000,
+                )
+            )
+
     async def expire(self) -> None:
         """Let every lease end, and rescue."""
         self.clock.advance(ms=LEASE_MS + 1)
@@ -102,9 +134,10 @@ class Theatre:
         return self.history
 
 
-def asking(worker: str) -> ClaimRequest:
-    """Ask for one job, suspects included."""
-    return request("default", limit=1, worker=worker, requirements=("", ALONE))
+def asking(worker: str, *requirements: str) -> ClaimRequest:
+    """Ask for one job, suspects included; or for one that requires something else."""
+    wanted = requirements or ("", ALONE)
+    return request("default", types=("work", ONCE), limit=1, worker=worker, requirements=wanted)
 
 
 def succeeded(claim: Claim) -> Settlement:
@@ -234,6 +267,70 @@ async def killer(theatre: Theatre) -> None:
         theatre.clock.advance(seconds=60)
 
 
+async def marked_start(theatre: Theatre) -> None:
+    """A worker vanishes after the start of a job that may start once: nobody starts it again."""
+    await theatre.send(new_job(ONCE, delivery=Delivery.AT_MOST_ONCE))
+    await theatre.start(await theatre.claim("lost"))
+    await theatre.expire()
+    await _start_what_waits(theatre)
+
+
+async def late_mark(theatre: Theatre) -> None:
+    """A rescuer has read that a job has not started; before it writes, the holder starts it."""
+    await theatre.send(new_job(ONCE, delivery=Delivery.AT_MOST_ONCE))
+    holder = await theatre.claim("holder")
+    theatre.clock.advance(ms=LEASE_MS + 1)
+    (expired,) = await theatre.engine.jobs.rescue(10)
+    await theatre.start(holder)
+    await theatre.settle(settle(expired.claim, Abandoned(), only_if_expired=True))
+    await theatre.expire()
+    await _start_what_waits(theatre)
+
+
+async def _start_what_waits(theatre: Theatre) -> None:
+    for claim in await theatre.ask(asking("other")):
+        await theatre.start(claim)
+        await theatre.settle(succeeded(claim))
+
+
+async def misfit(theatre: Theatre) -> None:
+    """The first version of its type does not take a job, the next does: it pays nothing."""
+    job_id = await theatre.submit()
+    theatre.budgets[job_id] = GOOD
+    error = ErrorInfo(type="InvalidInput", message="no argument `coupon`")
+    await theatre.settle(settle(await theatre.claim("older"), Misfit(error, NEWER)))
+    for claim in await theatre.ask(asking("newer", NEWER)):
+        await theatre.settle(succeeded(claim))
+
+
+async def retried_dead(theatre: Theatre) -> None:
+    """A dead job is retried: it goes on in the same life, so that its effects have their names."""
+    job_id = await theatre.submit()
+    await theatre.settle(failed(await theatre.claim("first")))
+    await theatre.retry(job_id)
+    await theatre.settle(succeeded(await theatre.claim("second")))
+
+
+async def emptied_server(theatre: Theatre) -> None:
+    """A server loses its data while somebody has the store open, and gets them back: meanwhile it
+    takes in nothing, because that would be gone.
+    """
+    scene = theatre.scene
+    assert isinstance(scene, ServerScene)
+    await theatre.submit()
+    await theatre.settle(succeeded(await theatre.claim("worker")))
+    await theatre.engine.close()
+    scene.save()
+    await theatre.open()
+    with scene.emptied():
+        with contextlib.suppress(StoreError):
+            await theatre.submit()
+        await theatre.engine.close()
+    await theatre.open()
+
+
+OF_REDIS = frozenset({"emptied_server"})
+"""Stories that need a server which can lose its data."""
 PROBES: dict[str, Callable[[Theatre], Awaitable[None]]] = {
     story.__name__: story
     for story in (
@@ -248,6 +345,11 @@ PROBES: dict[str, Callable[[Theatre], Awaitable[None]]] = {
         cancel_of_running,
         dead_child,
         killer,
+        marked_start,
+        late_mark,
+        misfit,
+        retried_dead,
+        emptied_server,
         dead_firer,
         late_firer,
     )
@@ -276,7 +378,7 @@ async def play(name: str, scene: Scene) -> list[Violation]:
 def main(arguments: list[str]) -> int:
     """Print the violations of each probe as one JSON object."""
     folder, server = Path(arguments[0]), arguments[1]
-    names = arguments[2:] or list(PROBES)
+    names = arguments[2:] or [one for one in PROBES if server == REDIS or one not in OF_REDIS]
     found = {name: asyncio.run(play(name, scene_of(name, folder, server))) for name in names}
     print(json.dumps({name: [one.invariant for one in mine] for name, mine in found.items()}))
     for mine in found.values():

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import json
+import os
+import signal
 import time
 from typing import Any
 
@@ -57,6 +59,13 @@ async def sole(ctx: Context, ms: int) -> dict[str, Any]:
     with recorded(ctx) as author:
         await asyncio.sleep(ms / 1000)
         return author
+
+
+@app.job(name="sole kill", delivery="at_most_once")
+async def sole_kill(ctx: Context) -> None:
+    """End the process with the first instruction, and never a second time."""
+    with recorded(ctx):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @app.job(name="flaky", retry=_SOON)

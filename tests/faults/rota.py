@@ -31,7 +31,7 @@ class Duty:
     @property
     def offset_ms(self) -> int:
         """How much later than its instants it is fired."""
-        return jitter_of(self.id, self.policy.jitter_ms)
+        return jitter_of("default", self.id, self.policy.jitter_ms)
 
     def first_after(self, at_ms: int) -> int:
         return at_ms + self.step_ms - (at_ms - self.phase_ms) % self.step_ms

@@ -22,8 +22,9 @@ RULES = Rules(
         "nap": 5,
         "nap alone": 5,
         "sole": 1,
+        "sole kill": 1,
         "spin": 5,
     },
-    may_die=frozenset({"doomed", "sole"}),
-    at_most_once=frozenset({"sole"}),
+    may_die=frozenset({"doomed", "sole", "sole kill"}),
+    at_most_once=frozenset({"sole", "sole kill"}),
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -108,13 +110,26 @@ class ServerScene:
         self._place.server.run()
 
     def restore(self) -> None:
+        with self._place.auditor.blind():
+            self._put_back()
+
+    @contextmanager
+    def emptied(self) -> Iterator[None]:
+        """Let the server have lost everything for a while; then put the copy in its place."""
         place = self._place
         with place.auditor.blind():
-            place.server.stop()
-            shutil.rmtree(self._data)
-            shutil.copytree(self._copy, self._data)
-            place.server.run()
-            place.auditor.move(place.server, self.url)
+            with place.server.client() as client:
+                client.flushall()
+            yield
+            self._put_back()
+
+    def _put_back(self) -> None:
+        place = self._place
+        place.server.stop()
+        shutil.rmtree(self._data)
+        shutil.copytree(self._copy, self._data)
+        place.server.run()
+        place.auditor.move(place.server, self.url)
 
     def close(self) -> None:
         self._place.close()

@@ -108,7 +108,8 @@ async def _fill(store: str) -> list[str]:
             found.append(await scene.submit(tenant=tenant, delay=3600))
         for tenant, name in zip((OWN, OTHER), SCHEDULES, strict=True):
             await scene.put(name, tenant=tenant)
-            made = await scene.call("POST", f"/v1/schedules/{name.replace('/', '%2F')}/trigger")
+            path = f"/v1/schedules/{name.replace('/', '%2F')}/trigger?tenant={tenant}"
+            made = await scene.call("POST", path)
             assert made.status in {200, 201, 202}, made.body
         return found
     finally:

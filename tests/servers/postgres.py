@@ -5,10 +5,8 @@ and because a server started by root runs as somebody who may not enter pytest's
 """
 
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +21,7 @@ from psycopg import sql
 from tests.faults.processes import Found, tree_of
 from tests.servers.guard import Guard
 from tests.servers.launchers import Launcher, launchers
+from tests.servers.ports import ServerFailed, free_port
 from tests.servers.programs import Binaries, ServerMissing, find_servers, newest_server
 
 __all__ = [
@@ -47,16 +46,9 @@ SETTINGS = {
 FAST = {"fsync": "off", "full_page_writes": "off"}
 """For tests that lose nothing when the machine fails: never for claims about durability."""
 
-# Below the range from which the system takes ports for outgoing connections, so that nobody takes
-# a server's port while it is down.
-_PORTS = range(20000, 32000)
 _LONGEST_HOME = 70
 _MAKE = ("--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
 _COPY = ("--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
-
-
-class ServerFailed(Exception):
-    """A server could not be made or started, or did not answer; says why, as far as known."""
 
 
 class Server:
@@ -206,7 +198,7 @@ def start(
     """
     with _home() as home:
         launcher = _make_data(binaries, home)
-        number = port or _free_port()
+        number = port or free_port()
         server = Server(binaries, launcher, home, folder / f"postgres-{number}.log", number)
         server.configure(
             {
@@ -231,7 +223,7 @@ def standby(server: Server, settings: Mapping[str, str] | None = None) -> Iterat
         )
     with _home() as home:
         server.launcher.own(home)
-        number = _free_port()
+        number = free_port()
         copy = Standby(
             server.binaries,
             server.launcher,
@@ -292,18 +284,6 @@ def _make_data(binaries: Binaries, home: Path) -> Launcher:
 
 def _place(server: Server) -> dict[str, str]:
     return {"port": str(server.port), "unix_socket_directories": str(server.home)}
-
-
-def _free_port() -> int:
-    for port in random.sample(_PORTS, 100):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise ServerFailed("none of 100 ports between 20000 and 32000 is free on 127.0.0.1")
 
 
 def _kill(process: Found) -> None:

@@ -5,11 +5,9 @@ Its data and its socket lie in a short temporary folder, because the path of a s
 
 import importlib.util
 import os
-import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -21,10 +19,9 @@ from urllib.parse import quote, urlencode
 
 import redis
 
+from tests.servers.ports import ServerFailed, free_port
+
 PATIENCE = 30.0
-# Below the range from which the system takes ports for outgoing connections, so that nobody takes
-# a server's port while it is down.
-_PORTS = range(20000, 32000)
 _LONGEST_HOME = 70
 _SAFE = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
 FAST = {"appendonly": "no", "save": ""}
@@ -40,10 +37,6 @@ REMEDY = (
 
 class ServerMissing(Exception):
     """No program to run a server with; says where was looked and what to do."""
-
-
-class ServerFailed(Exception):
-    """A server could not be started, or did not answer; says why, as far as known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +226,7 @@ def start(
     default. ``disk`` says where its data go, instead of to the folder for temporary files.
     """
     with _home(disk) as home:
-        number = port or _free_port()
+        number = port or free_port()
         server = Server(program, home, folder / f"redis-{number}.log", number)
         server.settings = {**(FAST if fast else _SAFE), **(settings or {})}
         server.environment = dict(environment or {})
@@ -315,18 +308,6 @@ def _home(disk: Path | None = None) -> Iterator[Path]:
         yield home
     finally:
         shutil.rmtree(home)
-
-
-def _free_port() -> int:
-    for port in random.sample(_PORTS, 100):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise ServerFailed("none of 100 ports between 20000 and 32000 is free on 127.0.0.1")
 
 
 def _paths() -> Iterator[Path]:

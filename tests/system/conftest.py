@@ -1,11 +1,12 @@
 """A store, and workers as real processes on it. Nothing here waits for time, only for events."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from lamplighter import runtime
 from lamplighter.connect import connect
 from lamplighter.model.ids import compose
-from lamplighter.model.job import TERMINAL, Extras, JobRecord, NewJob
+from lamplighter.model.job import TERMINAL, Delivery, Extras, JobRecord, NewJob
 from lamplighter.port.store import Engine, queue_topic
 
 ROOT = Path(__file__).parents[2]
@@ -112,8 +113,8 @@ class Runs:
 class World:
     """A store, workers, and what became of jobs."""
 
-    def __init__(self, folder: Path) -> None:
-        self.url = f"sqlite:///{folder}/jobs.db"
+    def __init__(self, folder: Path, url: str | None = None) -> None:
+        self.url = url or f"sqlite:///{folder}/jobs.db"
         self.runs = Runs(folder / "runs")
         self.engine: Engine = connect(self.url)
         self.workers: list[Worker] = []
@@ -122,19 +123,32 @@ class World:
         (job_id,) = await self.submit_all([(type, json.dumps(arguments).encode())], timeout=timeout)
         return job_id
 
-    async def submit_all(self, calls, *, timeout: float | None = None) -> list[str]:
+    async def submit_all(
+        self,
+        calls,
+        *,
+        timeout: float | None = None,
+        delivery: Delivery = Delivery.AT_LEAST_ONCE,
+    ) -> list[str]:
         jobs = [
             NewJob(
-                id=compose(runtime.now_ms(), 0, runtime.random_bits(70)),
+                id=self.new_id(),
                 type=type,
                 args=args,
                 extras=Extras(timeout=timeout),
+                delivery=delivery,
             )
             for type, args in calls
         ]
-        await self.engine.jobs.submit(jobs)
+        most = min(1_000, self.engine.capabilities.max_batch)
+        for start in range(0, len(jobs), most):
+            await self.engine.jobs.submit(jobs[start : start + most])
         await self.engine.wakeup.notify(queue_topic("default"))
         return [job.id for job in jobs]
+
+    @staticmethod
+    def new_id(shard: int = 0) -> str:
+        return compose(runtime.now_ms(), shard, runtime.random_bits(70))
 
     async def worker(
         self, spec: str = "tests.system.program:app", *, ready: bool = True, **settings
@@ -178,6 +192,49 @@ class World:
                 worker.process.kill()
                 await worker.ended()
         await self.engine.close()
+
+
+__all__ = ["Worker", "World", "any_world", "until", "world"]
+CHOSEN = os.environ.get("LAMPLIGHTER_ENGINES", "sqlite").split(",")
+
+if "postgres" in CHOSEN:
+    # Found by pytest under their names: the servers end with the session.
+    from tests.servers.stores import shared_postgres_ends
+
+    __all__ += ["shared_postgres_ends"]
+
+if {"redis", "redis-sharded"} & set(CHOSEN):
+    from tests.servers.redis_stores import shared_redis_ends
+
+    __all__ += ["shared_redis_ends"]
+
+
+@contextlib.contextmanager
+def fresh_store(engine: str, folder: Path) -> Iterator[str]:
+    """Give the address of a new, empty store."""
+    if engine == "sqlite":
+        yield f"sqlite:///{folder}/jobs.db"
+    elif engine == "postgres":
+        from tests.servers.stores import postgres_schemas
+
+        with postgres_schemas(folder) as fresh:
+            yield fresh()
+    else:
+        from tests.servers.redis_stores import redis_prefixes
+
+        sharded = {"shards": "4"} if engine == "redis-sharded" else {}
+        with redis_prefixes(folder, **sharded) as fresh:
+            yield fresh()
+
+
+@pytest.fixture(params=CHOSEN)
+async def any_world(request, tmp_path):
+    """A world on each engine that LAMPLIGHTER_ENGINES names."""
+    with fresh_store(request.param, tmp_path) as url:
+        world = World(tmp_path, url)
+        await world.engine.open()
+        yield world
+        await world.close()
 
 
 @pytest.fixture

@@ -43,6 +43,12 @@ async def fail(ctx: Context) -> None:
 
 
 @app.job(retry=Retry(max_attempts=1))
+async def transfer(ctx: Context) -> None:
+    note(ctx, ctx.effect_key("transfer"))
+    raise ConnectionError("the bank has the money, its answer was lost")
+
+
+@app.job(retry=Retry(max_attempts=1))
 def leave(ctx: Context) -> None:
     raise SystemExit(3)
 
@@ -59,6 +65,15 @@ async def snooze(ctx: Context) -> str:
     if ctx.lease == 1:
         raise Snooze(0.2)
     return "awake"
+
+
+@app.job(retry=Retry(fixed=0.1, jitter=0))
+async def come_back(ctx: Context, how: str) -> None:
+    note(ctx, f"{time.monotonic():.3f}")
+    if ctx.lease == 1 and how == "snooze":
+        raise Snooze(0.1)
+    if ctx.lease == 1:
+        raise ValueError("not yet")
 
 
 @app.job
@@ -94,6 +109,20 @@ async def crawl(ctx: Context, steps: int) -> None:
 @app.job
 def deaf_for_ever(ctx: Context) -> None:
     time.sleep(600)
+
+
+@app.job(hard_after=0.3, retry=Retry(max_attempts=1))
+def deaf_impatient(ctx: Context) -> None:
+    time.sleep(600)
+
+
+@app.job(hard_after=0.3, retry=Retry(max_attempts=1), isolation="process")
+def deaf_impatient_alone(ctx: Context) -> None:
+    while True:
+        try:
+            time.sleep(600)
+        except TimedOut:
+            continue
 
 
 @app.job(isolation="process")

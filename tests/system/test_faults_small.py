@@ -67,6 +67,10 @@ def test_what_may_run_once_is_not_run_again_after_a_stop(tmp_path):
     held(stopped.run_alone(tmp_path / "alone", LEASE))
 
 
+def test_what_may_run_once_and_kills_its_process_at_the_start_is_not_run_again(tmp_path):
+    held(stopped.run_killers(tmp_path / "killers", LEASE))
+
+
 def test_jobs_of_a_killed_worker_are_claimable_soon(tmp_path):
     held(rescue.run(tmp_path / "rescue", LEASE))
 

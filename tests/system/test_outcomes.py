@@ -3,6 +3,8 @@
 import pytest
 
 from lamplighter.model.job import JobState
+from lamplighter.port.store import queue_topic
+from tests.system.conftest import until
 
 
 @pytest.mark.parametrize("type", ["add", "add_in_thread"])
@@ -31,6 +33,22 @@ async def test_a_failing_job_is_retried_and_ends_dead_with_its_error(world):
     assert len(world.runs.lines(job_id)) == 3
     assert len(await world.engine.inspector.attempts(job_id)) == 3
     await worker.told("job.settled", job_id=job_id, state="dead")
+
+
+@pytest.mark.parametrize(("verb", "same"), [("retry", True), ("replay", False)])
+async def test_a_retried_dead_job_has_its_effect_key_again_and_a_replayed_one_another(
+    world, verb, same
+):
+    await world.worker()
+    job_id = await world.submit("transfer")
+    await world.ended(job_id)
+
+    await getattr(world.engine.jobs, verb)([job_id], by="alice", reason="the bank is back")
+    await world.engine.wakeup.notify(queue_topic("default"))
+    await until(lambda: len(world.runs.lines(job_id)) == 2)
+
+    first, second = (line[1] for line in world.runs.lines(job_id))
+    assert (first == second) == same
 
 
 async def test_a_handler_that_exits_has_failed_and_its_child_lives(world):
@@ -77,15 +95,16 @@ async def test_bytes_that_are_not_json_are_dead_at_once(world):
     assert "not JSON" in record.reason
 
 
-async def test_arguments_that_do_not_fit_are_a_failed_attempt(world):
+async def test_arguments_that_do_not_fit_charge_nothing(world):
     worker = await world.worker()
 
     job_id = await world.submit("add", a=1)
     settled = await worker.told("job.settled", job_id=job_id)
 
-    assert settled["outcome"] == "failed"
+    assert settled["outcome"] == "misfit"
     assert settled["state"] == "waiting"
     assert world.runs.lines(job_id) == []
+    assert (await world.engine.inspector.job(job_id)).job.attempt == 0
 
 
 async def test_a_type_nobody_knows_is_left_alone(world):

@@ -103,6 +103,21 @@ async def test_a_handler_past_its_hard_end_is_killed_after_its_neighbours_have_f
     assert kept.lease == 1
 
 
+@pytest.mark.parametrize("type", ["deaf_impatient", "deaf_impatient_alone"])
+async def test_a_type_may_have_a_hard_end_of_its_own(world, type):
+    worker = await world.worker(hard_after=600.0)
+
+    job_id = await world.submit(type, timeout=0.3)
+    record = await world.ended(job_id)
+    (row,) = [one for one in await world.engine.inspector.types() if one.name == type]
+
+    assert record.state is JobState.DEAD
+    assert "0.3 s" in record.error.message
+    assert "killed" in record.error.message
+    assert (row.options["timeout"], row.options["hard_after"]) == (3600.0, 0.3)
+    assert worker.process.returncode is None
+
+
 async def test_neighbours_that_do_not_finish_within_the_grace_are_given_back_uncharged(world):
     worker = await world.worker(hard_after=0.3, grace=0.3)
     neighbour = await world.submit("wait")

@@ -8,6 +8,7 @@ import sys
 from lamplighter import coordinator
 from lamplighter.config import Settings
 from lamplighter.model.errors import LamplighterError
+from lamplighter.model.stride import QueueStride
 from lamplighter.worker import watch
 from lamplighter.worker.supervisor import Supervisor, run_until_signalled
 
@@ -18,9 +19,17 @@ def tell(name, fields) -> None:
 
 
 async def main() -> None:
-    spec, settings = sys.argv[1], Settings(**json.loads(sys.argv[2]))
+    spec, given = sys.argv[1], json.loads(sys.argv[2])
+    queues = given.pop("queues", None)
+    settings = Settings(**given)
     watch.START_DEADLINE = float(os.environ.get("START_DEADLINE", watch.START_DEADLINE))
-    supervisor = Supervisor(spec, settings, services=coordinator.services, on_event=tell)
+    supervisor = Supervisor(
+        spec,
+        settings,
+        queues=None if queues is None else QueueStride(tuple(queues)),
+        services=coordinator.services,
+        on_event=tell,
+    )
     await run_until_signalled(supervisor)
 
 

@@ -2,7 +2,7 @@
 // while nobody looks.
 
 import type { Refused } from "./client";
-import { hear, link, watchLink } from "./stream";
+import { hear, hearTrouble, link, watchLink } from "./stream";
 
 /** Changes that follow each other quickly are asked for together, so many milliseconds apart. */
 const SOON = 3_000;
@@ -63,6 +63,7 @@ export function keepAsking(
 
   const ends: (() => void)[] = [];
   if (topic !== undefined || signal !== undefined) ends.push(onLost(change));
+  if (topic !== undefined) ends.push(hearTrouble(() => void now()));
   if (signal !== undefined) ends.push(onChange(signal, change));
   document.addEventListener("visibilitychange", seen);
   wait(every);

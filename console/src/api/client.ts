@@ -1,7 +1,7 @@
 // Requests to the service. Whatever it refuses is a `Refused`, with its cause and its remedy.
 
-import { noteAnswer } from "./reach";
-import { token } from "./token";
+import { proof } from "./proof";
+import { service, store } from "./reach";
 
 /** The service stands where its console does, wherever both are mounted. */
 const BASE = new URL(".", document.baseURI);
@@ -16,6 +16,8 @@ export interface Asked {
 }
 
 const AWAY = "unreachable";
+/** Codes of a store that could be asked, and would not do it; all others of a store cannot be. */
+const STORE_THERE: readonly string[] = ["store-busy", "store-full", "store-read-only"];
 const REACH = "see whether `lamplighter serve` runs and can be reached from here";
 
 /** What the service says when it does not do what was asked. */
@@ -34,6 +36,14 @@ export class Refused extends Error {
   /** Whether nothing answered that is the service. */
   get isAway(): boolean {
     return this.code === AWAY;
+  }
+
+  /** Whether the service has answered, and its store has not. */
+  get isStoreAway(): boolean {
+    return (
+      this.code === "not-ready" ||
+      (this.code.startsWith("store-") && !STORE_THERE.includes(this.code))
+    );
   }
 
   /** Whether it will be the same if it is asked again soon. */
@@ -55,7 +65,7 @@ const GATEWAYS: readonly number[] = [502, 503, 504];
 type Listener = (why: Refused) => void;
 const onUnauthorized = new Set<Listener>();
 
-/** Calls back when the service wants a token, or another one. */
+/** Calls back when the service wants a login, or another one. */
 export function whenUnauthorized(listener: Listener): () => void {
   onUnauthorized.add(listener);
   return () => onUnauthorized.delete(listener);
@@ -79,17 +89,11 @@ export function place(...parts: string[]): string {
   return [first, ...rest.map(encodeURIComponent)].join("/");
 }
 
-/** Gives the headers that say who asks. */
-export function headers(): Record<string, string> {
-  const known = token();
-  return known === null ? {} : { Authorization: `Bearer ${known}` };
-}
-
 /** Asks the service and gives its answer. */
 export async function ask<T>(path: string, asked: Asked = {}): Promise<T> {
   const response = await send(path, asked);
   if (!response.ok) throw await refusal(response);
-  noteAnswer(true);
+  service.note(true);
   try {
     return (await response.json()) as T;
   } catch (error) {
@@ -120,10 +124,11 @@ async function send(
   path: string,
   { method = "GET", query, body, signal }: Asked,
 ): Promise<Response> {
-  const sent: RequestInit = { method, headers: headers(), cache: "no-store", redirect: "error" };
+  const headers = proof(method);
+  const sent: RequestInit = { method, headers, cache: "no-store", redirect: "error" };
   if (signal) sent.signal = signal;
   if (body !== undefined) {
-    sent.headers = { ...headers(), "Content-Type": "application/json" };
+    headers["Content-Type"] = "application/json";
     sent.body = JSON.stringify(body);
   }
   try {
@@ -136,11 +141,11 @@ async function send(
 /** Gives what a request has met with that found nobody; whoever has ended it knows so. */
 function unreached(error: unknown): unknown {
   if (error instanceof DOMException && error.name === "AbortError") return error;
-  noteAnswer(false);
+  service.note(false);
   return new Refused(0, AWAY, "the service does not answer", REACH);
 }
 
-/** Reads why the service refused; a 401 also asks for a token. */
+/** Reads why the service refused; a 401 also asks for a login. */
 export async function refusal(response: Response): Promise<Refused> {
   let told: Record<string, unknown> = {};
   try {
@@ -154,11 +159,11 @@ export async function refusal(response: Response): Promise<Refused> {
   };
   const said = `${response.status} ${response.statusText}`.trim();
   if (GATEWAYS.includes(response.status) && !told["code"]) {
-    noteAnswer(false);
+    service.note(false);
     const detail = `the service does not answer; what stands in front of it says ${said}`;
     return new Refused(response.status, AWAY, detail, REACH);
   }
-  noteAnswer(true);
+  service.note(true);
   const found = new Refused(
     response.status,
     text("code", "unknown"),
@@ -166,8 +171,15 @@ export async function refusal(response: Response): Promise<Refused> {
     text("hint", ""),
     Number(response.headers.get("Retry-After")) || 0,
   );
-  if (response.status === 401) for (const listener of onUnauthorized) listener(found);
+  if (found.isStoreAway) store.note(false);
+  if (response.status === 401 && !isLogin(response))
+    for (const listener of onUnauthorized) listener(found);
   return found;
+}
+
+/** Tells an attempt to log in, whose refusal is shown where it was made. */
+function isLogin(response: Response): boolean {
+  return response.url === address("v1/session");
 }
 
 /** Gives what went wrong as a `Refused`, whatever was thrown. */

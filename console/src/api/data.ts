@@ -3,8 +3,8 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { keepAsking } from "./again";
 import { address, ask, problemOf, type Query, type Refused } from "./client";
-import { awaySince, watchAway } from "./reach";
-import { useMe } from "./session";
+import { service, store } from "./reach";
+import { type Scope, useMe } from "./session";
 import { hear, link, watchLink } from "./stream";
 
 export const POLL = 5_000;
@@ -93,6 +93,8 @@ export function useData<T>(
   return { data, problem, since: problem && shown.since, loading, refresh };
 }
 
+const SCOPES: Partial<Record<string, Scope>> = { schedules: "schedules:read", dlq: "operator" };
+
 /**
  * Gives a topic if it is told to whoever looks; else they ask again. Those of one tenant are told of
  * single jobs only, and most topics are for operators.
@@ -101,7 +103,7 @@ function useHeard(topic: string | undefined): string | undefined {
   const { tenant, scopes } = useMe();
   if (topic === undefined || !scopes.includes("jobs:read")) return undefined;
   if (topic.startsWith("job:")) return topic;
-  const scope = topic === "schedules" ? "schedules:read" : "operator";
+  const scope = SCOPES[topic] ?? "operator:read";
   return tenant === null && scopes.includes(scope) ? topic : undefined;
 }
 
@@ -114,7 +116,19 @@ export function useLink() {
 
 /** Says since when the service does not answer, also after it has changed; undefined: it does. */
 export function useAway(): number | undefined {
-  const [since, setSince] = useState(awaySince);
-  useEffect(() => watchAway(setSince), []);
+  return useReach(service);
+}
+
+/** The same about the store of a service that answers. */
+export function useStoreAway(): number | undefined {
+  return useReach(store);
+}
+
+function useReach(reach: typeof service): number | undefined {
+  const [since, setSince] = useState(() => reach.since());
+  useEffect(() => {
+    setSince(reach.since());
+    return reach.watch(setSince);
+  }, []);
   return since;
 }

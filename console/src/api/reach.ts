@@ -1,25 +1,31 @@
-// Whether the service answers at all, as the last request has found out.
+// Whether the service answers at all, and whether its store does, as was found out last.
 
 type Watcher = (since: number | undefined) => void;
 
-const watchers = new Set<Watcher>();
-let since: number | undefined;
+/** Something that may be away, and since when. */
+class Reach {
+  private watchers = new Set<Watcher>();
+  private from: number | undefined;
 
-/** Says since when the service does not answer, in milliseconds since 1970; undefined: it does. */
-export function awaySince(): number | undefined {
-  return since;
+  /** Since when it does not answer, in milliseconds since 1970; undefined: it does. */
+  since(): number | undefined {
+    return this.from;
+  }
+
+  /** Takes in whether it has answered just now. */
+  note(answered: boolean): void {
+    const next = answered ? undefined : (this.from ?? Date.now());
+    if (next === this.from) return;
+    this.from = next;
+    for (const watcher of this.watchers) watcher(next);
+  }
+
+  /** Calls back when that changes. */
+  watch(watcher: Watcher): () => void {
+    this.watchers.add(watcher);
+    return () => this.watchers.delete(watcher);
+  }
 }
 
-/** Takes in whether it has answered just now. */
-export function noteAnswer(answered: boolean): void {
-  const next = answered ? undefined : (since ?? Date.now());
-  if (next === since) return;
-  since = next;
-  for (const watcher of watchers) watcher(next);
-}
-
-/** Calls back when that changes. */
-export function watchAway(watcher: Watcher): () => void {
-  watchers.add(watcher);
-  return () => watchers.delete(watcher);
-}
+export const service = new Reach();
+export const store = new Reach();

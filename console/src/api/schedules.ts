@@ -1,6 +1,7 @@
 // What is done to schedules, and what is asked about those that are not stored yet.
 
 import { useEffect, useState } from "preact/hooks";
+import { type Filters, href } from "../lib/route";
 import { ask, place, problemOf, Refused } from "./client";
 import type {
   BackfillBody,
@@ -13,31 +14,53 @@ import type {
   TriggeredRun,
 } from "./schema";
 
+/** What a schedule is known by: ids are unique in a tenant only. */
+export interface Key {
+  id: string;
+  tenant: string | undefined;
+}
+
+const DEFAULT_TENANT = "default";
+
+/** Writes a link to a schedule; without a tenant it leads to the default one, or to one's own. */
+export function scheduleLink({ id, tenant }: Key, filters: Filters = {}): string {
+  const owner = tenant === DEFAULT_TENANT ? undefined : tenant;
+  return href(["schedules", id], { tenant: owner, ...filters });
+}
+
 /** Holds a schedule, or lets it go on. */
-export function setHeld(id: string, held: boolean, reason: string): Promise<ScheduleShape> {
+export function setHeld(
+  { id, tenant }: Key,
+  held: boolean,
+  reason: string,
+): Promise<ScheduleShape> {
   const verb = held ? "hold" : "unhold";
-  return ask(place("v1/schedules", id, verb), { method: "POST", query: { reason } });
+  return ask(place("v1/schedules", id, verb), { method: "POST", query: { reason, tenant } });
 }
 
 /** Runs its job now. */
-export function trigger(id: string, reason: string): Promise<TriggeredRun> {
-  return ask(place("v1/schedules", id, "trigger"), { method: "POST", query: { reason } });
+export function trigger({ id, tenant }: Key, reason: string): Promise<TriggeredRun> {
+  return ask(place("v1/schedules", id, "trigger"), { method: "POST", query: { reason, tenant } });
 }
 
 /** Runs occurrences of the past. */
-export function backfill(id: string, body: BackfillBody, reason: string): Promise<ScheduleShape> {
-  const query = { reason };
+export function backfill(
+  { id, tenant }: Key,
+  body: BackfillBody,
+  reason: string,
+): Promise<ScheduleShape> {
+  const query = { reason, tenant };
   return ask(place("v1/schedules", id, "backfill"), { method: "POST", query, body });
 }
 
 /** Removes a schedule. */
-export function remove(id: string, reason: string): Promise<unknown> {
-  return ask(place("v1/schedules", id), { method: "DELETE", query: { reason } });
+export function remove({ id, tenant }: Key, reason: string): Promise<unknown> {
+  return ask(place("v1/schedules", id), { method: "DELETE", query: { reason, tenant } });
 }
 
-/** Makes a schedule, unless there is one of its id already. */
-export async function create(body: NewScheduleBody): Promise<PutSchedule> {
-  if (body.id && (await isThere(body.id))) {
+/** Makes a schedule, unless there is one of its id already. `own` is the tenant of who makes it. */
+export async function create(body: NewScheduleBody, own: string | null): Promise<PutSchedule> {
+  if (body.id && (await isThere(body.id, body.tenant ?? own ?? DEFAULT_TENANT))) {
     throw new Refused(
       409,
       "exists",
@@ -48,16 +71,20 @@ export async function create(body: NewScheduleBody): Promise<PutSchedule> {
   return ask("v1/schedules", { method: "POST", body });
 }
 
-async function isThere(id: string): Promise<boolean> {
+async function isThere(id: string, tenant: string): Promise<boolean> {
   const { schedules } = await ask<{ schedules: ScheduleShape[] }>("v1/schedules", {
-    query: { prefix: id, limit: 1 },
+    query: { prefix: id, tenant, limit: 1 },
   });
   return schedules.some((each) => each.id === id);
 }
 
 /** Changes a schedule, if it is still of this version. */
-export function patch(id: string, version: number, body: ScheduleChange): Promise<ScheduleShape> {
-  return ask(place("v1/schedules", id), { method: "PATCH", query: { version }, body });
+export function patch(
+  { id, tenant }: Key,
+  version: number,
+  body: ScheduleChange,
+): Promise<ScheduleShape> {
+  return ask(place("v1/schedules", id), { method: "PATCH", query: { version, tenant }, body });
 }
 
 /** What would become of a schedule that is being written. */

@@ -16,6 +16,7 @@ export type AttemptShape = {
   number: number;
   lease: number;
   outcome: string;
+  /** Where it ran; empty for callers of one tenant. */
   worker: string;
   started_at: string;
   finished_at: string | null;
@@ -40,7 +41,7 @@ export type BackfillBody = {
   from: string;
   /** …up to this one. */
   to: string;
-  /** How many of its jobs may be unfinished at once. */
+  /** How many of its jobs may be unfinished at once. By default `1`. */
   at_once?: number;
 };
 
@@ -79,16 +80,16 @@ export type DeadChoice = {
   type?: string[];
   queue?: string[];
   tenant?: string[];
-  /** Kind of the last error. */
+  /** Cause of the last error; `none` means jobs that have no such cause. */
   fingerprint?: string[];
   tag?: string | null;
   finished_after?: string | null;
   finished_before?: string | null;
-  /** Mean all of them, without a filter. */
+  /** Mean all of them, without a filter. By default `false`. */
   all?: boolean;
-  /** Only tell which would be meant. */
+  /** Only tell which would be meant. By default `false`. */
   dry_run?: boolean;
-  /** How many at most in this request. */
+  /** How many at most in this request. By default `100`. */
   limit?: number;
   /** `next` of the answer before, to go on with older ones. */
   cursor?: string | null;
@@ -103,6 +104,8 @@ export type DeadDone = {
   ids: string[];
   /** How many the filter still means now, among the newest 10,000 dead letters. */
   left: number;
+  /** Whether there are older dead letters, so that the filter may mean more than `left`. */
+  at_least: boolean;
   /** Cursor to go on with, to older ones; null: all have been seen. */
   next: string | null;
 };
@@ -123,6 +126,8 @@ export type DeadGroup = {
 /** Dead letters by cause, the most frequent first; the newest 10,000 are counted. */
 export type DeadGroups = {
   groups: DeadGroup[];
+  /** Whether there are older ones, which were not looked at: each count may be too small, and causes may be missing. */
+  at_least: boolean;
 };
 
 /** A schedule that is gone. */
@@ -147,6 +152,11 @@ export type Entry = {
   reason: string;
   /** What became of it. */
   answer: string;
+};
+
+/** A job of which nothing is left. */
+export type ErasedJob = {
+  id: string;
 };
 
 /** Why the last attempt failed. */
@@ -209,13 +219,17 @@ export type Job = {
   /** When its last attempt began. */
   started_at: string | null;
   finished_at: string | null;
-  /** What its handler returned, if it succeeded. */
+  /** What its handler returned, if it succeeded. This, `reason`, `error` and `progress` are null in answers to changes by callers without the scope `jobs:read`. */
   result: unknown;
   /** Why there is no result although it succeeded. */
   result_note: string | null;
   /** Why it is dead or cancelled. */
   reason: string | null;
   error: ErrorSummary | null;
+  /** How far its last attempt has said that it has come. */
+  progress: ProgressShape | null;
+  /** In lists: fields that are left out or cut because they are large; `GET /v1/jobs/{id}` has them. */
+  omitted: string[];
 };
 
 /** What a job was given and how it is to be run. */
@@ -326,6 +340,16 @@ export type LogPage = {
   next: string | null;
 };
 
+/** What somebody logs in with: one of the two. */
+export type Login = {
+  /** A key or a token of the service. */
+  token?: string | null;
+  /** A code that `lamplighter token login` has printed; it is good for one login. */
+  code?: string | null;
+  /** Whether the session of somebody else that this browser has is to be ended. By default `false`. */
+  replace?: boolean;
+};
+
 /** Whoever asks, and what they may do. */
 export type Me = {
   name: string;
@@ -333,6 +357,10 @@ export type Me = {
   scopes: Scope[];
   /** The only tenant whose jobs and schedules exist for them; null: all do. */
   tenant: string | null;
+  /** Only in a session: what the page has to know of it. */
+  session?: SessionShape;
+  /** Only under `lamplighter dev`: there is a program to look at, at `/v1/dev`. */
+  dev?: boolean;
 };
 
 /** A schedule: which job, and when. */
@@ -369,7 +397,7 @@ export type NewScheduleBody = {
   keep_failed?: number | null;
   /** Its name; the same again changes it. Without it one is drawn. */
   id?: string | null;
-  /** Arguments of each job by name, as the type's schema says. */
+  /** Arguments of each job by name, as the type's schema says. Arguments, metadata and the lists of a retry policy may have 64 KiB together, as JSON. */
   arguments?: Record<string, unknown>;
   queue?: string | null;
   priority?: "critical" | "high" | "low" | "normal" | null;
@@ -379,6 +407,7 @@ export type NewScheduleBody = {
   /** Seconds the handler has. */
   timeout?: number | null;
   tags?: string[] | null;
+  /** Arguments, metadata and the lists of a retry policy may have 64 KiB together, as JSON. */
   metadata?: Record<string, unknown> | null;
   /** Name of the job type. */
   type: string;
@@ -461,7 +490,7 @@ export type PreviewBody = {
   keep_failed?: number | null;
   /** Its name; the same again changes it. Without it one is drawn. */
   id?: string | null;
-  /** Arguments of each job by name, as the type's schema says. */
+  /** Arguments of each job by name, as the type's schema says. Arguments, metadata and the lists of a retry policy may have 64 KiB together, as JSON. */
   arguments?: Record<string, unknown>;
   queue?: string | null;
   priority?: "critical" | "high" | "low" | "normal" | null;
@@ -471,6 +500,7 @@ export type PreviewBody = {
   /** Seconds the handler has. */
   timeout?: number | null;
   tags?: string[] | null;
+  /** Arguments, metadata and the lists of a retry policy may have 64 KiB together, as JSON. */
   metadata?: Record<string, unknown> | null;
   /** Name of the job type; without it only the times are looked at, and not the job. */
   type?: string | null;
@@ -521,6 +551,7 @@ export type ProgressShape = {
 /** What became of a schedule that was put. */
 export type PutSchedule = {
   id: string;
+  tenant: string;
   /** `created`; `changed`; `already`: it was exactly so before. */
   answer: "already" | "changed" | "created";
   version: number;
@@ -556,18 +587,29 @@ export type Queues = {
   queues: Queue[];
 };
 
+/** A queue that is listed no more. */
+export type RemovedQueue = {
+  name: string;
+  /** `done`, or `already`: it was removed before. */
+  answer: string;
+};
+
 /** How often and after which pauses, in seconds, a failed job is tried again. */
 export type RetryPolicy = {
   max_attempts?: number | null;
-  /** The pause before each retry. */
+  /** The pause before each retry. Arguments, metadata and the lists of a retry policy may have 64 KiB together, as JSON. */
   delays?: number[] | null;
   /** The same pause always. */
   fixed?: number | null;
+  /** By default `1.0`. */
   base?: number;
+  /** By default `2.0`. */
   factor?: number;
+  /** By default `300.0`. */
   cap?: number;
+  /** By default `0.3`. */
   jitter?: number;
-  /** Names of errors that end the job at once. */
+  /** Names of errors that end the job at once. Arguments, metadata and the lists of a retry policy may have 64 KiB together, as JSON. */
   no_retry_on?: string[];
 };
 
@@ -620,18 +662,19 @@ export type ScheduleChange = {
   hold_after?: number | null;
   keep_succeeded?: number | null;
   keep_failed?: number | null;
+  /** Arguments, metadata and the lists of a retry policy may have 64 KiB together, as JSON. */
   arguments?: Record<string, unknown>;
   queue?: string | null;
   priority?: "critical" | "high" | "low" | "normal" | null;
-  tenant?: string | null;
   retry?: RetryPolicy | null;
   timeout?: number | null;
   tags?: string[] | null;
+  /** Arguments, metadata and the lists of a retry policy may have 64 KiB together, as JSON. */
   metadata?: Record<string, unknown> | null;
   type?: string;
 };
 
-/** Some schedules by id. */
+/** Some schedules by tenant and id. */
 export type SchedulePage = {
   schedules: ScheduleShape[];
   /** Cursor of the next page; null: that was all. A page may be short and have one. */
@@ -648,7 +691,7 @@ export type ScheduleShape = {
   /** When it is fired next; null: never, or it is held. */
   next_run: string | null;
   spec: ScheduleSpec | null;
-  /** Why there is no `spec`: another version has written it. */
+  /** Why there is no `spec`: another version has written it, or whoever has changed it may not read schedules. */
   unreadable: string | null;
   fired: number;
   skipped: number;
@@ -687,10 +730,22 @@ export type ScheduleSpec = {
   hold_after: number | null;
   keep_succeeded: number;
   keep_failed: number;
+  /** In lists: fields that are left out because they are large; `GET /v1/schedules/{id}` has them. */
+  omitted: string[];
 };
 
 /** What somebody may do. */
-export type Scope = "admin" | "jobs:read" | "jobs:write" | "operator" | "schedules:read" | "schedules:write";
+export type Scope = "admin" | "jobs:erase" | "jobs:read" | "jobs:write" | "operator" | "operator:read" | "schedules:read" | "schedules:write";
+
+/** The session of a browser. */
+export type SessionShape = {
+  /** Sent as the header `X-CSRF-Token` with each request of the session that changes something. */
+  csrf: string;
+  /** When it ends, whatever is done in it. */
+  ends_at: string;
+  /** How long it lasts while nothing is done. Requests with the header `X-User-Active` count, and changes. */
+  idle_seconds: number;
+};
 
 /** What happened, minute by minute, oldest first; the last one is not over. */
 export type Stats = {
@@ -719,13 +774,13 @@ export type StatsMinute = {
 };
 
 /** What people are shown: the state, refined by due time, holds and flags. */
-export type Status = "blocked" | "cancelled" | "cancelling" | "dead" | "expired" | "paused" | "ready" | "retrying" | "running" | "scheduled" | "succeeded";
+export type Status = "blocked" | "cancelled" | "cancelling" | "claimed" | "dead" | "expired" | "paused" | "ready" | "retrying" | "running" | "scheduled" | "succeeded";
 
 /** A job to be run. */
 export type Submission = {
   /** Name of the job type. */
   type: string;
-  /** Arguments by name, as the type's schema says. */
+  /** Arguments by name, as the type's schema says. Arguments, metadata and the lists of a retry policy may have 64 KiB together, as JSON. */
   arguments?: Record<string, unknown>;
   /** Seconds from now until it is due. */
   delay?: number | null;
@@ -741,6 +796,7 @@ export type Submission = {
   /** Seconds its handler has. */
   timeout?: number | null;
   tags?: string[] | null;
+  /** Arguments, metadata and the lists of a retry policy may have 64 KiB together, as JSON. */
   metadata?: Record<string, unknown> | null;
   /** The caller's own name for this submission, like the header `Idempotency-Key`. */
   idempotency_key?: string | null;

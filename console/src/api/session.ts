@@ -2,15 +2,9 @@
 
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { ask } from "./client";
 import type { Me, Scope } from "./schema";
 
 export type { Me, Scope };
-
-/** Asks the service who we are. */
-export function whoAmI(): Promise<Me> {
-  return ask<Me>("v1/me");
-}
 
 const NOBODY: Me = { name: "", scopes: [], tenant: null };
 

@@ -1,10 +1,11 @@
 // Changes as the service tells them: one stream of events for all topics that the page looks at.
 //
-// The browser's own EventSource cannot send a token, so the stream is read with fetch. It ends while
-// the tab is hidden, comes back by itself, and where there is none the page asks every few seconds.
+// The browser's own EventSource cannot tell why it was refused, so the stream is read with fetch. It
+// ends while the tab is hidden, comes back by itself, and where there is none the page asks every few seconds.
 
-import { address, headers, refusal } from "./client";
-import { noteAnswer, watchAway } from "./reach";
+import { address, refusal } from "./client";
+import { proof } from "./proof";
+import { service, store } from "./reach";
 
 export type Link = "connecting" | "live" | "polling" | "hidden";
 
@@ -14,11 +15,16 @@ const LONGEST_PAUSE = 30_000;
 const LONGEST_SILENCE = 40_000;
 const NO_STREAM_PAUSE = 300_000;
 const NEXT_PAGE = 1_000;
+/** The event that tells whether the store answers. */
+const STORE = "store";
+/** The event that tells that there is no more of a topic; which one, it does not say. */
+const PROBLEM = "problem";
 
 type Hear = (data: unknown) => void;
 
 const topics = new Map<string, Set<Hear>>();
 const watchers = new Set<(link: Link) => void>();
+const troubled = new Set<() => void>();
 let state: Link = "connecting";
 let running: AbortController | undefined;
 let pause = FIRST_PAUSE;
@@ -48,7 +54,13 @@ export function hear(topic: string, listener: Hear): () => void {
   };
 }
 
-/** Begins anew, with the topics and the token of now. */
+/** Calls back when there is no more of some topic: whoever reads one asks for it once more. */
+export function hearTrouble(listener: () => void): () => void {
+  troubled.add(listener);
+  return () => troubled.delete(listener);
+}
+
+/** Begins anew, with the topics and the session of now. */
 export function restart(after = 30): void {
   running?.abort();
   running = undefined;
@@ -70,19 +82,20 @@ async function run(): Promise<void> {
   running = mine;
   try {
     const response = await fetch(address("v1/events", { topic: [...topics.keys()] }), {
-      headers: { ...headers(), Accept: "text/event-stream" },
+      headers: { ...proof("GET"), Accept: "text/event-stream" },
       cache: "no-store",
       signal: mine.signal,
     });
     const kind = response.headers.get("Content-Type") ?? "";
     if (!response.ok || !response.body || !kind.startsWith("text/event-stream")) {
-      if (response.status === 401) await refusal(response);
+      if (response.status === 401 || response.status === 503) await refusal(response);
       mine.abort(); // lets go of the rest of the answer
       later(mine, isBusy(response.status) ? pause : NO_STREAM_PAUSE);
       return;
     }
     say("live");
-    noteAnswer(true);
+    service.note(true);
+    store.note(true); // whoever may listen has been told what is there now
     pause = FIRST_PAUSE;
     await read(response.body, mine);
   } catch {
@@ -128,11 +141,13 @@ function tell(block: string): void {
     if (name === "event") topic = value;
     else if (name === "data") data.push(value);
   }
+  if (topic === PROBLEM) for (const listener of troubled) listener();
   const heard = topics.get(topic);
-  if (!heard || !data.length) return;
+  if (!data.length || (!heard && topic !== STORE)) return;
   try {
     const said: unknown = JSON.parse(data.join("\n"));
-    for (const listener of heard) listener(said);
+    if (topic === STORE) store.note((said as { status?: string }).status === "ok");
+    for (const listener of heard ?? []) listener(said);
   } catch {
     // not for us
   }
@@ -142,6 +157,9 @@ document.addEventListener("visibilitychange", () => restart());
 // A machine that loses its network tells so long before the stream would be missed.
 addEventListener("offline", () => restart());
 addEventListener("online", () => restart());
-watchAway((since) => {
+service.watch((since) => {
+  if (since === undefined && state === "polling") restart();
+});
+store.watch((since) => {
   if (since === undefined && state === "polling") restart();
 });

@@ -139,9 +139,15 @@ export function changesOf(before: Draft, after: Draft): ScheduleChange {
   const now = bodyOf(after);
   const changes: Fields = {};
   for (const name of new Set([...Object.keys(old), ...Object.keys(now)])) {
+    if (name === "tenant") continue; // another tenant's would be another schedule
     if (JSON.stringify(old[name]) !== JSON.stringify(now[name])) changes[name] = now[name] ?? null;
   }
   return changes as ScheduleChange;
+}
+
+/** Tells whether something was written that would be lost with a draft. */
+export function isTouched(before: Draft, after: Draft): boolean {
+  return (Object.keys(after) as (keyof Draft)[]).some((name) => before[name] !== after[name]);
 }
 
 /** Puts the changes that were made to `before` on top of what somebody else has made of it. */

@@ -29,6 +29,7 @@ const LISTS: readonly Shortcut[] = [
 export const ALWAYS: readonly { keys: string; what: string }[] = [
   ...LISTS,
   { keys: "Enter", what: "open the row" },
+  { keys: "Ctrl Enter", what: "do what a dialog asks" },
   { keys: "Esc", what: "close, or leave a field" },
   { keys: "?", what: "this help" },
 ];

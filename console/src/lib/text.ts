@@ -61,5 +61,15 @@ export function count(number: number): string {
 
 /** Counts of the store are exact to 10,000, and mean "at least" from there. */
 export function counted(number: number): string {
-  return number >= 10_000 ? `≥ ${count(number)}` : count(number);
+  return number >= 10_000 ? atLeast(number) : count(number);
+}
+
+/** A number of those that were counted, where there may be more. */
+export function atLeast(number: number): string {
+  return `≥ ${count(number)}`;
+}
+
+/** A number as the service tells it: exact, or at least so many. */
+export function tallied({ count: number, at_least }: { count: number; at_least: boolean }): string {
+  return at_least ? atLeast(number) : count(number);
 }

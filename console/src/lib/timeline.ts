@@ -12,6 +12,7 @@ export interface Stretch {
 }
 
 const TONES: Record<string, string> = {
+  claimed: "next",
   running: "lit",
   succeeded: "good",
   failed: "bad",
@@ -22,6 +23,11 @@ const TONES: Record<string, string> = {
 /** Colour of how an attempt ended. */
 export function outcomeTone(outcome: string): string {
   return TONES[outcome] ?? "warn";
+}
+
+/** How an attempt ended, or what it does: one that is claimed has not started. */
+export function outcomeOf(job: Job, { outcome, finished_at }: AttemptShape): string {
+  return finished_at === null && job.status === "claimed" ? job.status : outcome;
 }
 
 /** Cuts a life into stretches. Attempts are given oldest first; some may be missing. */
@@ -37,10 +43,11 @@ export function stretches(job: Job, attempts: readonly AttemptShape[], now: numb
     wait(Date.parse(attempt.started_at), place === 0 ? "queued" : "waited");
     const end = attempt.finished_at === null ? now : Date.parse(attempt.finished_at);
     const seconds = Math.max(0, end - Date.parse(attempt.started_at)) / 1000;
+    const outcome = outcomeOf(job, attempt);
     found.push({
-      kind: "runs",
-      tone: outcomeTone(attempt.outcome),
-      label: `attempt ${attempt.number}: ${attempt.outcome}`,
+      kind: outcome === "claimed" ? "waits" : "runs",
+      tone: outcomeTone(outcome),
+      label: `attempt ${attempt.number}: ${outcome}`,
       seconds,
     });
     at = Math.max(at, end);

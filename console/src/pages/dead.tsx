@@ -1,16 +1,16 @@
 import { useData } from "../api/data";
-import { change } from "../api/jobs";
+import { change, LABELS, REPLAY, RETRY } from "../api/jobs";
 import type { DeadGroups, Job, JobPage } from "../api/schema";
+import { type Choice, useBatches } from "../lib/batches";
 import { announce } from "../lib/news";
-import { type Choice, useBatches } from "../lib/replay";
 import { href, picked, type Route } from "../lib/route";
 import { Act } from "../parts/act";
-import { causeOf, groupColumns, groupKey } from "../parts/dead-columns";
+import { DeadAct, Difference, WORDS } from "../parts/dead-act";
+import { causeOf, groupColumns, groupKey, type Within } from "../parts/dead-columns";
 import { FilterBar } from "../parts/filters";
 import { jobColumns } from "../parts/job-columns";
 import { Page } from "../parts/panel";
 import { Loaded } from "../parts/problem";
-import { ReplayAct } from "../parts/replay-act";
 import { type Column, Table } from "../parts/table";
 import { Ago } from "../parts/time";
 import type { PageProps } from ".";
@@ -33,43 +33,52 @@ function Causes({ route }: PageProps) {
   const running = useBatches().some(({ state }) => state === "running");
   const told = filtered ? { signal: "dlq" } : { topic: "dlq" };
   const groups = useData<DeadGroups>("v1/dlq", { query, ...told, every: running ? 2_000 : 5_000 });
-  const number = groups.data?.groups.reduce((sum, group) => sum + group.count, 0) ?? 0;
+  const any = groups.data && (groups.data.groups.length > 0 || groups.data.at_least);
   return (
-    <Page
-      title="Dead letters"
-      actions={
-        number > 0 && (
-          <>
-            <ReplayAct
-              verb="replay"
-              choice={choiceOf(route)}
-              what={wordsOf(route)}
-              label="Replay all"
-            />
-            <ReplayAct
-              verb="purge"
-              choice={choiceOf(route)}
-              what={wordsOf(route)}
-              label="Purge all"
-            />
-          </>
-        )
-      }
-    >
+    <Page title="Dead letters" actions={any && <All route={route} />}>
       <FilterBar route={route} filters={FILTERS} />
       <Loaded from={groups}>
-        {({ groups }) => (
-          <Table
-            caption="dead letters by cause"
-            rows={groups}
-            keyOf={groupKey}
-            columns={groupColumns}
-            empty={filtered ? "No dead letter fits." : "No dead letters."}
-          />
+        {({ groups, at_least }) => (
+          <>
+            {groups.length > 0 && <Difference />}
+            <Table
+              caption="dead letters by cause"
+              rows={groups}
+              keyOf={groupKey}
+              columns={groupColumns(withinOf(route), at_least)}
+              empty={emptiness(filtered, at_least)}
+            />
+            {at_least && <p class="dim">Only the newest 10,000 dead letters are counted.</p>}
+          </>
         )}
       </Loaded>
     </Page>
   );
+}
+
+/** What can be done to everything that the filters choose. */
+function All({ route, after }: { route: Route; after?: () => void }) {
+  return (
+    <>
+      {(["retry", "replay", "purge"] as const).map((verb) => (
+        <DeadAct
+          key={verb}
+          verb={verb}
+          choice={choiceOf(route)}
+          what={wordsOf(route)}
+          label={`${WORDS[verb]} all`}
+          primary={verb === "retry"}
+          {...(after && { after })}
+        />
+      ))}
+    </>
+  );
+}
+
+/** Says why no row is there. */
+function emptiness(filtered: boolean, at_least: boolean): string {
+  if (at_least) return "None of the newest dead letters match the filter; older ones may.";
+  return filtered ? "No dead letters match the filter." : "No dead letters.";
 }
 
 function OneCause({ route }: PageProps) {
@@ -85,28 +94,10 @@ function OneCause({ route }: PageProps) {
     signal: "dlq",
   });
   const group = groups.data?.groups[0];
-  const after = () => void jobs.refresh();
   return (
     <Page
       title={group ? causeOf(group).slice(0, 200) : "Dead letters of one cause"}
-      actions={
-        <>
-          <ReplayAct
-            verb="replay"
-            choice={choiceOf(route)}
-            what={wordsOf(route)}
-            label="Replay all of them"
-            after={after}
-          />
-          <ReplayAct
-            verb="purge"
-            choice={choiceOf(route)}
-            what={wordsOf(route)}
-            label="Purge all of them"
-            after={after}
-          />
-        </>
-      }
+      actions={<All route={route} after={() => void jobs.refresh()} />}
     >
       <p class="crumbs">
         <a href="#/dead">All dead letters</a>
@@ -114,11 +105,12 @@ function OneCause({ route }: PageProps) {
       <Loaded from={jobs}>
         {({ jobs: found, next }) => (
           <>
+            {found.length > 0 && <Difference />}
             <Table
               caption="dead letters"
               rows={found}
               keyOf={(job) => job.id}
-              columns={[...letterColumns, replayColumn(jobs.refresh)]}
+              columns={[...letterColumns, againColumn(jobs.refresh)]}
               empty="None is left."
             />
             {next !== null && (
@@ -141,30 +133,42 @@ const letterColumns: readonly Column<Job>[] = [
   { head: "Died", cell: (job) => <Ago at={job.finished_at} /> },
 ];
 
-function replayColumn(after: () => Promise<void>): Column<Job> {
-  const replay = async (job: Job, reason: string) => {
-    const changed = await change(job.id, "replay", reason);
-    announce(`replay: ${job.type} is ${changed.status}`);
+function againColumn(after: () => Promise<void>): Column<Job> {
+  const again = async (job: Job, verb: "retry" | "replay", reason: string) => {
+    const changed = await change(job.id, verb, reason);
+    announce(`${LABELS[verb]}: ${job.type} is ${changed.status}`);
     await after();
   };
   return {
     head: "",
     cell: (job) => (
-      <Act
-        label="Replay"
-        title={`Replay ${job.id}`}
-        scope="jobs:write"
-        act={(reason) => replay(job, reason)}
-      >
-        <p>It runs again under the same id, with all its attempts anew.</p>
-      </Act>
+      <span class="actions">
+        {(
+          [
+            ["retry", RETRY],
+            ["replay", REPLAY],
+          ] as const
+        ).map(([verb, meaning]) => (
+          <Act
+            key={verb}
+            label={LABELS[verb]}
+            title={`${LABELS[verb]} ${job.id}`}
+            hint={meaning}
+            scope="jobs:write"
+            act={(reason) => again(job, verb, reason)}
+          >
+            <p>{meaning}</p>
+          </Act>
+        ))}
+      </span>
     ),
   };
 }
 
 const NAMES = ["type", "queue", "tenant", "fingerprint", "tag"] as const;
 
-function choiceOf(route: Route): Choice {
+/** Gives what the filters of the address choose, as the service takes it. */
+function filtersOf(route: Route): Choice {
   const { type = [], queue = [], tenant = [], fingerprint = [], tag = [] } = picked(route, NAMES);
   const found: Choice = {};
   if (type.length) found.type = type;
@@ -172,6 +176,17 @@ function choiceOf(route: Route): Choice {
   if (tenant.length) found.tenant = tenant;
   if (fingerprint.length) found.fingerprint = fingerprint;
   if (tag[0]) found.tag = tag[0];
+  return found;
+}
+
+/** The same without a cause: what a group is a part of. */
+function withinOf(route: Route): Within {
+  const { fingerprint: _, ...within } = filtersOf(route);
+  return within;
+}
+
+function choiceOf(route: Route): Choice {
+  const found = filtersOf(route);
   return Object.keys(found).length ? found : { all: true };
 }
 

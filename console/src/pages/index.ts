@@ -29,13 +29,27 @@ export interface PageEntry extends Terms {
 }
 
 export const PAGES: readonly PageEntry[] = [
-  { path: "", name: "Overview", key: "o", scope: "operator", whole: true, show: Overview },
+  { path: "", name: "Overview", key: "o", scope: "operator:read", whole: true, show: Overview },
   { path: "jobs", name: "Jobs", key: "j", scope: "jobs:read", show: Jobs },
   { path: "dead", name: "Dead letters", key: "d", scope: "operator", show: Dead },
   { path: "schedules", name: "Schedules", key: "s", scope: "schedules:read", show: Schedules },
-  { path: "workers", name: "Workers", key: "w", scope: "operator", whole: true, show: Workers },
-  { path: "queues", name: "Queues", key: "q", scope: "operator", whole: true, show: Queues },
-  { path: "tenants", name: "Tenants", key: "t", scope: "operator", whole: true, show: Tenants },
+  {
+    path: "workers",
+    name: "Workers",
+    key: "w",
+    scope: "operator:read",
+    whole: true,
+    show: Workers,
+  },
+  { path: "queues", name: "Queues", key: "q", scope: "operator:read", whole: true, show: Queues },
+  {
+    path: "tenants",
+    name: "Tenants",
+    key: "t",
+    scope: "operator:read",
+    whole: true,
+    show: Tenants,
+  },
 ];
 
 const JOB: PageEntry = { path: "jobs", name: "Job", key: "", scope: "jobs:read", show: JobPage };

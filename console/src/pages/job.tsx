@@ -1,8 +1,9 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { place } from "../api/client";
 import { type Data, useData } from "../api/data";
-import { change, fits, isOver, LABELS, MEANINGS, type Verb } from "../api/jobs";
+import { change, erase, fits, isOver, offer, type Verb } from "../api/jobs";
 import { useLog } from "../api/logs";
+import { type Key, scheduleLink } from "../api/schedules";
 import type { Attempts, Explanation, Job, JobInput } from "../api/schema";
 import { useMay } from "../api/session";
 import { announce } from "../lib/news";
@@ -23,11 +24,40 @@ import type { PageProps } from ".";
 /** One job: what it is, what happened to it, and what can be done about it. */
 export function JobPage({ route }: PageProps) {
   const id = route.parts[1] ?? "";
+  const [erased, setErased] = useState<string>();
+  return erased === id ? <Erased id={id} /> : <Kept id={id} onErased={() => setErased(id)} />;
+}
+
+function Erased({ id }: { id: string }) {
+  const told = useRef<HTMLParagraphElement>(null);
+  // The button that had the focus is gone with the job.
+  useEffect(() => told.current?.focus(), []);
+  return (
+    <Page title="Job erased">
+      <p class="crumbs">
+        <a href="#/jobs">Jobs</a>
+      </p>
+      <p role="status" tabIndex={-1} ref={told}>
+        The job <Name value={id} /> was erased. The audit log records its id, who erased it, when
+        and why; nothing else is kept.
+      </p>
+    </Page>
+  );
+}
+
+/** Reads a job. What the service no longer has is not shown any longer. */
+function useJob(id: string): Data<Job> {
+  const job = useData<Job>(place("v1/jobs", id), { topic: `job:${id}` });
+  return job.problem?.isMissing ? { ...job, data: undefined } : job;
+}
+
+function Kept({ id, onErased }: { id: string; onErased: () => void }) {
   const path = place("v1/jobs", id);
-  const job = useData<Job>(path, { topic: `job:${id}` });
+  const job = useJob(id);
   const over = job.data !== undefined && isOver(job.data.status);
-  const isRunning = job.data?.status === "running" || job.data?.status === "cancelling";
-  const isWaiting = job.data !== undefined && !over && !isRunning;
+  const isRunning = runs(job.data?.status ?? "");
+  const isStarted = isRunning && job.data?.status !== "claimed";
+  const isWaiting = job.data !== undefined && !over && !isStarted;
   const may = useMay();
   const input = useData<JobInput>(`${path}/input`, { every: isRunning ? 2_000 : 0 });
   const attempts = useData<Attempts>(may("operator") ? `${path}/attempts` : null, {
@@ -39,7 +69,7 @@ export function JobPage({ route }: PageProps) {
   return (
     <Page
       title={job.data?.type ?? "Job"}
-      actions={job.data && <Actions job={job.data} after={job.refresh} />}
+      actions={job.data && <Actions job={job.data} after={job.refresh} onErased={onErased} />}
     >
       <p class="crumbs">
         <a href="#/jobs">Jobs</a> / <Name value={id} />
@@ -54,7 +84,7 @@ export function JobPage({ route }: PageProps) {
                 <p class="dim">Attempts are shown to those with the scope operator.</p>
               )}
               <Timeline job={job} attempts={attempts.data?.attempts ?? []} />
-              {attempts.data && <AttemptList attempts={attempts.data.attempts} />}
+              {attempts.data && <AttemptList job={job} attempts={attempts.data.attempts} />}
               {attempts.data?.attempts.length === 0 && <p class="dim">{neverTried(job)}</p>}
               {attempts.problem && <PageProblem problem={attempts.problem} />}
             </Panel>
@@ -77,6 +107,11 @@ export function JobPage({ route }: PageProps) {
   );
 }
 
+/** Tells whether somebody has it in hand. */
+function runs(status: string): boolean {
+  return ["claimed", "running", "cancelling"].includes(status);
+}
+
 /** Asks again for what depends on a job, when the job has changed. */
 function useAgain(job: Job | undefined, others: readonly Data<unknown>[]): void {
   const seen = job && [job.status, job.next_run, job.started_at, job.finished_at].join(" ");
@@ -85,15 +120,21 @@ function useAgain(job: Job | undefined, others: readonly Data<unknown>[]): void 
   }, [seen]);
 }
 
-function Actions({ job, after }: { job: Job; after: () => Promise<void> }) {
-  const act = async (verb: Verb, reason: string) => {
+interface ActionsProps {
+  job: Job;
+  after: () => Promise<void>;
+  onErased: () => void;
+}
+
+function Actions({ job, after, onErased }: ActionsProps) {
+  const act = async (verb: Verb, label: string, reason: string) => {
     const changed = await change(job.id, verb, reason);
-    announce(`${LABELS[verb]}: the job is ${changed.status}`);
+    announce(`${label}: the job is ${changed.status}`);
     await after();
   };
   const keys: readonly (readonly [Verb, string])[] = [
-    ["replay", "r"],
     ["retry", "n"],
+    ["replay", "r"],
     ["unhold", "h"],
     ["hold", "h"],
     ["cancel", "c"],
@@ -101,23 +142,56 @@ function Actions({ job, after }: { job: Job; after: () => Promise<void> }) {
   return (
     <>
       {keys
-        .filter(([verb]) => fits(verb, job.status) && !(verb === "retry" && job.status === "dead"))
-        .map(([verb, hotkey]) => (
-          <Act
-            key={verb}
-            label={LABELS[verb]}
-            title={`${LABELS[verb]}: ${job.id}`}
-            verb={verb === "cancel" ? "Cancel the job" : LABELS[verb]}
-            hotkey={hotkey}
-            scope="jobs:write"
-            danger={verb === "cancel"}
-            primary={verb === "replay" && job.status === "dead"}
-            act={(reason) => act(verb, reason)}
-          >
-            <p>{MEANINGS[verb]}</p>
-          </Act>
-        ))}
+        .filter(([verb]) => fits(verb, job.status))
+        .map(([verb, hotkey]) => {
+          const { label, meaning } = offer(verb, job.status);
+          return (
+            <Act
+              key={verb}
+              label={label}
+              title={`${label}: ${job.id}`}
+              verb={verb === "cancel" ? "Cancel the job" : label}
+              hint={meaning}
+              hotkey={hotkey}
+              scope="jobs:write"
+              danger={verb === "cancel"}
+              primary={verb === "retry" && job.status === "dead"}
+              act={(reason) => act(verb, label, reason)}
+            >
+              <p>{meaning}</p>
+            </Act>
+          );
+        })}
+      <Erase job={job} onErased={onErased} />
     </>
+  );
+}
+
+/** Few may erase: others are not offered it. */
+function Erase({ job, onErased }: Omit<ActionsProps, "after">) {
+  const may = useMay();
+  if (!isOver(job.status) || !may("jobs:erase")) return null;
+  const act = async (reason: string) => {
+    await erase(job.id, reason);
+    announce("Job erased");
+    onErased();
+  };
+  return (
+    <Act
+      label="Erase…"
+      title={`Erase ${job.id}`}
+      verb="Erase the job"
+      danger
+      scope="jobs:erase"
+      kept="kept in the audit log; no personal data"
+      act={act}
+    >
+      <p>
+        The job is removed permanently, with its arguments, result, error, attempts, logs and
+        idempotency key. This cannot be undone.
+      </p>
+      <p class="dim">The audit log keeps only the id of the job, who erased it, when and why.</p>
+    </Act>
   );
 }
 
@@ -127,7 +201,7 @@ function Summary({ job, input }: { job: Job; input: JobInput | undefined }) {
       <Name value={job[name]} />
     </a>
   );
-  const took = job.started_at && (job.finished_at || job.status === "running");
+  const took = job.started_at && (job.finished_at || runs(job.status));
   return (
     <section class="panel" aria-label="summary">
       <Facts
@@ -148,7 +222,7 @@ function Summary({ job, input }: { job: Job; input: JobInput | undefined }) {
           ["Timeout", input?.timeout && duration(input.timeout)],
           ["Retry", input?.retry && <Retry policy={input.retry} />],
           ["Delivery", input?.delivery === "at_most_once" ? "at most once" : null],
-          ["Schedule", input?.schedule && <ScheduleLink id={input.schedule} />],
+          ["Schedule", input?.schedule && <ScheduleLink id={input.schedule} tenant={job.tenant} />],
           ["Tags", input?.tags.length ? <Tags tags={input.tags} /> : null],
           ["Reason", job.reason && <Text value={job.reason} />],
           ["Held", input?.hold && <By note={input.hold} />],
@@ -177,9 +251,9 @@ function Retry({ policy }: { policy: NonNullable<JobInput["retry"]> }) {
   return <span>{times + pause}</span>;
 }
 
-function ScheduleLink({ id }: { id: string }) {
+function ScheduleLink({ id, tenant }: Key) {
   return (
-    <a href={href(["schedules", id])}>
+    <a href={scheduleLink({ id, tenant })}>
       <Name value={id} />
     </a>
   );
@@ -263,9 +337,10 @@ function Result({ job }: { job: Job }) {
 
 /** Why a job that has not succeeded has no result; others wait for their first attempt. */
 const NO_RESULT: Record<string, string> = {
+  claimed: "None yet: a worker has taken it, but not started it.",
   running: "None yet: it is running.",
   cancelling: "None yet: it is being cancelled.",
-  retrying: "None yet: it has failed, and will be tried again.",
+  retrying: "None yet: it has failed, and will be retried.",
   dead: "None: it failed for good.",
   cancelled: "None: it was cancelled.",
   expired: "None: it expired, because its start deadline passed before it began.",

@@ -5,7 +5,8 @@ import { change, fits, LABELS, MEANINGS, VERBS, type Verb } from "../api/jobs";
 import type { Job, JobPage, JobTypes } from "../api/schema";
 import { announce } from "../lib/news";
 import { href, picked, type Route } from "../lib/route";
-import { plural } from "../lib/text";
+import { stay } from "../lib/stay";
+import { count, plural } from "../lib/text";
 import { Act } from "../parts/act";
 import { FilterBar } from "../parts/filters";
 import { jobColumns } from "../parts/job-columns";
@@ -18,6 +19,7 @@ import type { PageProps } from ".";
 
 const NAMES = ["status", "type", "queue", "tenant", "tag", "fingerprint"] as const;
 const AT_ONCE = 6;
+const NONE: ReadonlyMap<string, Job> = new Map();
 
 /** What became of one job that something was done to. */
 interface Outcome {
@@ -31,17 +33,24 @@ export function Jobs({ route }: PageProps) {
   const query = { ...picked(route, NAMES), limit: 50, cursor: route.query.get("cursor") };
   const page = useData<JobPage>("v1/jobs", { query, signal: "overview" });
   const types = useData<JobTypes>("v1/types", { every: 0 });
-  const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useState<ReadonlyMap<string, Job>>(NONE);
   const [outcomes, setOutcomes] = useState<readonly Outcome[]>([]);
   const where = route.query.toString();
   const isPlain = NAMES.every((name) => !route.query.has(name));
-  useEffect(() => choose(new Set()), [where]);
-  const jobs = page.data?.jobs ?? [];
-  const selected = jobs.filter((job) => chosen.has(job.id));
-  const act = async (verb: Verb, reason: string) => {
-    const found = await changeAll(selected, verb, reason);
+  useEffect(() => setChosen(NONE), [where]);
+  const listed = new Map(page.data?.jobs.map((job) => [job.id, job]));
+  // What is selected stays so while a live list goes on below it.
+  const selected = [...chosen].map(([id, job]) => listed.get(id) ?? job);
+  const choose = (ids: ReadonlySet<string>) =>
+    setChosen((before) => {
+      const known = [...ids].map((id) => [id, listed.get(id) ?? before.get(id)] as const);
+      return new Map(known.filter((each): each is readonly [string, Job] => each[1] !== undefined));
+    });
+  const act = async (jobs: readonly Job[], verb: Verb, reason: string) => {
+    const leave = stay();
+    const found = await changeAll(jobs, verb, reason).finally(leave);
     setOutcomes(found);
-    choose(new Set());
+    setChosen(NONE);
     const bad = found.filter((each) => !each.good).length;
     announce(
       `${LABELS[verb]}: ${plural(found.length - bad, "job")} done${bad ? `, ${bad} refused` : ""}`,
@@ -52,7 +61,12 @@ export function Jobs({ route }: PageProps) {
   return (
     <Page title="Jobs">
       <FilterBar route={route} filters={filters(types.data)} />
-      <Bulk jobs={selected} act={act} />
+      <Bulk
+        jobs={selected}
+        gone={selected.filter(({ id }) => !listed.has(id)).length}
+        clear={() => setChosen(NONE)}
+        act={act}
+      />
       <Outcomes outcomes={outcomes} dismiss={() => setOutcomes([])} />
       <Loaded from={page}>
         {({ jobs, next }) => (
@@ -62,7 +76,7 @@ export function Jobs({ route }: PageProps) {
               rows={jobs}
               keyOf={(job) => job.id}
               columns={jobColumns}
-              selection={{ chosen, choose }}
+              selection={{ chosen: new Set(chosen.keys()), choose }}
               empty={emptiness(next, isPlain && !route.query.has("cursor"))}
             />
             <Pager route={route} next={next} />
@@ -76,7 +90,7 @@ export function Jobs({ route }: PageProps) {
 /** Says why no row is there. */
 function emptiness(next: string | null, isAll: boolean): string {
   if (next !== null) return "None on this page; the search goes on with the next.";
-  return isAll ? "There are no jobs." : "No job fits.";
+  return isAll ? "There are no jobs." : "No jobs match the filter.";
 }
 
 function filters(types: JobTypes | undefined) {
@@ -111,37 +125,45 @@ async function changeAll(jobs: readonly Job[], verb: Verb, reason: string): Prom
   return found;
 }
 
-function Bulk({
-  jobs,
-  act,
-}: {
+interface BulkProps {
   jobs: readonly Job[];
-  act: (verb: Verb, reason: string) => Promise<void>;
-}) {
+  /** How many of them are not in the list any more. */
+  gone: number;
+  clear: () => void;
+  act: (jobs: readonly Job[], verb: Verb, reason: string) => Promise<void>;
+}
+
+function Bulk({ jobs, gone, clear, act }: BulkProps) {
   if (!jobs.length) return null;
+  const many = plural(jobs.length, "job");
   return (
     <div class="bulk actions" role="toolbar" aria-label="actions on the selection">
-      <b>{plural(jobs.length, "job")} selected</b>
+      <b>{many} selected</b>
+      {gone > 0 && <span class="dim">{count(gone)} not in the list any more</span>}
       {VERBS.map((verb) => {
         const number = jobs.filter((job) => fits(verb, job.status)).length;
         return (
           <Act
             key={verb}
             label={LABELS[verb]}
-            title={`${LABELS[verb]}: ${plural(jobs.length, "job")}`}
-            verb={`${LABELS[verb]}: ${plural(jobs.length, "job")}`}
+            title={`${LABELS[verb]}: ${many}`}
+            verb={`${LABELS[verb]}: ${many}`}
             scope="jobs:write"
             danger={verb === "cancel"}
             disabled={number === 0}
-            act={(reason) => act(verb, reason)}
+            act={(reason) => act(jobs, verb, reason)}
           >
             <p>{MEANINGS[verb]}</p>
             {number < jobs.length && (
-              <p class="dim">It fits {number} of them; the others will be refused.</p>
+              <p class="dim">Applies to {number} of them; the others will be refused.</p>
             )}
+            {gone > 0 && <p class="dim">{count(gone)} of them are not in the list any more.</p>}
           </Act>
         );
       })}
+      <button type="button" class="quiet" onClick={clear}>
+        select none
+      </button>
     </div>
   );
 }

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useData } from "../api/data";
-import type { Count, DeadGroups, Overview as Standing, Stats } from "../api/schema";
+import type { DeadGroups, Overview as Standing, Stats } from "../api/schema";
 import { useMay } from "../api/session";
 import { type Filters, href } from "../lib/route";
-import { count, cut, plainly } from "../lib/text";
+import { count, cut, plainly, tallied } from "../lib/text";
 import { duration } from "../lib/time";
 import { Chart } from "../parts/chart";
 import { groupColumns, groupKey } from "../parts/dead-columns";
@@ -19,25 +19,28 @@ export function Overview() {
   const may = useMay();
   const standing = useData<Standing>("v1/overview", { topic: "overview" });
   const stats = useData<Stats>("v1/stats", { query: { minutes: 60 }, signal: "overview" });
-  const dead = useData<DeadGroups>("v1/dlq", { topic: "dlq" });
+  const maySeeDead = may("operator");
+  const dead = useData<DeadGroups>(maySeeDead ? "v1/dlq" : null, { topic: "dlq" });
   return (
     <Page title="Overview">
       {may("admin") && <Stage />}
       <Loaded from={standing}>{(standing) => <Tiles standing={standing} />}</Loaded>
       <Loaded from={stats}>{(stats) => <Charts stats={stats} />}</Loaded>
-      <Panel title="Dead letters" actions={<a href="#/dead">all of them</a>}>
-        <Loaded from={dead}>
-          {({ groups }) => (
-            <Table
-              caption="newest causes of dead letters"
-              rows={newest(groups)}
-              keyOf={groupKey}
-              columns={groupColumns}
-              empty="No dead letters."
-            />
-          )}
-        </Loaded>
-      </Panel>
+      {maySeeDead && (
+        <Panel title="Dead letters" actions={<a href="#/dead">View all</a>}>
+          <Loaded from={dead}>
+            {({ groups, at_least }) => (
+              <Table
+                caption="newest causes of dead letters"
+                rows={newest(groups)}
+                keyOf={groupKey}
+                columns={groupColumns({}, at_least)}
+                empty="No dead letters."
+              />
+            )}
+          </Loaded>
+        </Panel>
+      )}
     </Page>
   );
 }
@@ -65,13 +68,13 @@ function Tiles({ standing }: { standing: Standing }) {
     <div class="tiles">
       <Tile
         label="Waiting"
-        value={said(due)}
-        more={`${said(scheduled)} later`}
+        value={tallied(due)}
+        more={`${tallied(scheduled)} later`}
         filters={{ status: "ready" }}
       />
       <Tile
         label="Running"
-        value={said(running)}
+        value={tallied(running)}
         more={`of ${count(slots)} slots`}
         filters={{ status: "running" }}
       />
@@ -84,7 +87,7 @@ function Tiles({ standing }: { standing: Standing }) {
       <Tile
         label="Failed, last minute"
         value={count(last.failed)}
-        more={`${count(last.retried)} tried again`}
+        more={`${count(last.retried)} retried`}
         bad={last.failed > 0}
         filters={{ status: "dead" }}
       />
@@ -101,8 +104,8 @@ function Tiles({ standing }: { standing: Standing }) {
       />
       <Tile
         label="Dead letters"
-        value={said(dead)}
-        more={held.count ? `${said(held)} held` : ""}
+        value={tallied(dead)}
+        more={held.count ? `${tallied(held)} held` : ""}
         bad={dead.count > 0}
         link="#/dead"
       />
@@ -150,10 +153,6 @@ function Tile({ label, value, more, bad = false, filters, link }: TileProps) {
   );
 }
 
-function said({ count: number, at_least }: Count): string {
-  return at_least ? `≥ ${count(number)}` : count(number);
-}
-
 function seconds(value: number | null): string {
   return value === null ? "–" : duration(value);
 }
@@ -171,7 +170,7 @@ function Charts({ stats }: { stats: Stats }) {
           format={count}
           series={[
             { name: "done", tone: "good", values: minutes.map(({ succeeded }) => succeeded) },
-            { name: "tried again", tone: "warn", values: minutes.map(({ retried }) => retried) },
+            { name: "retried", tone: "warn", values: minutes.map(({ retried }) => retried) },
             { name: "failed", tone: "bad", values: minutes.map(({ failed }) => failed) },
           ]}
         />

@@ -6,7 +6,7 @@ import { announce } from "../lib/news";
 import { href } from "../lib/route";
 import { counted } from "../lib/text";
 import { duration } from "../lib/time";
-import { Act } from "../parts/act";
+import { ActDialog, Opener } from "../parts/act";
 import { Held, HoldAct } from "../parts/hold-act";
 import { Page } from "../parts/panel";
 import { Loaded } from "../parts/problem";
@@ -116,28 +116,49 @@ function Oldest({
   return oldest > most ? <b class="warn">{duration(oldest)}</b> : <span>{duration(oldest)}</span>;
 }
 
-function Wait({ queue: { name, max_wait_seconds: now }, put }: { queue: Queue; put: Put }) {
-  const [seconds, setSeconds] = useState<string>();
-  const set = async (reason: string) => {
-    await put(name, { max_wait_seconds: Number(seconds ?? now) }, reason);
-    setSeconds(undefined);
-  };
+function Wait({ queue, put }: { queue: Queue; put: Put }) {
   return (
     <span class="set">
-      {now} s
-      <Act label="Set" title={`Longest wait in the queue ${name}`} scope="operator" act={set}>
-        <p>A job that has been due for longer goes first, whatever its priority.</p>
-        <label class="field">
-          Seconds
-          <input
-            type="number"
-            min={0}
-            step="any"
-            value={seconds ?? String(now)}
-            onInput={(event) => setSeconds(event.currentTarget.value)}
-          />
-        </label>
-      </Act>
+      {queue.max_wait_seconds} s
+      <Opener
+        label="Set"
+        scope="operator"
+        dialog={(close) => <WaitDialog queue={queue} put={put} onClose={close} />}
+      />
     </span>
+  );
+}
+
+function WaitDialog({
+  queue: { name, max_wait_seconds: now },
+  put,
+  onClose,
+}: {
+  queue: Queue;
+  put: Put;
+  onClose: () => void;
+}) {
+  const [seconds, setSeconds] = useState(String(now));
+  return (
+    <ActDialog
+      label="Set"
+      title={`Longest wait in the queue ${name}`}
+      act={(reason) => put(name, { max_wait_seconds: Number(seconds) }, reason)}
+      onClose={onClose}
+    >
+      <p>A job that has been due for longer goes first, whatever its priority.</p>
+      <label class="field">
+        Seconds
+        <input
+          type="number"
+          autofocus
+          required
+          min={0}
+          step="any"
+          value={seconds}
+          onInput={(event) => setSeconds(event.currentTarget.value)}
+        />
+      </label>
+    </ActDialog>
   );
 }

@@ -1,9 +1,9 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask, place, problemOf, type Refused } from "../api/client";
 import { useData } from "../api/data";
-import { create, patch } from "../api/schedules";
+import { create, type Key, patch, scheduleLink } from "../api/schedules";
 import type { JobTypes, PreviewBody, ScheduleChange, ScheduleShape } from "../api/schema";
-import { useMay } from "../api/session";
+import { useMay, useMe } from "../api/session";
 import {
   argumentsOf,
   bodyOf,
@@ -12,11 +12,13 @@ import {
   differences,
   draftOf,
   emptyDraft,
+  isTouched,
   newOf,
   rebased,
 } from "../lib/draft";
 import { announce } from "../lib/news";
-import { go, href } from "../lib/route";
+import { go } from "../lib/route";
+import { stay } from "../lib/stay";
 import { Conflict } from "../parts/conflict";
 import { ForesightPanel } from "../parts/foresight";
 import { Page } from "../parts/panel";
@@ -27,26 +29,36 @@ import type { PageProps } from ".";
 
 /** The form for a schedule that is not there yet. */
 export function NewSchedule({ route }: PageProps) {
-  const [draft, setDraft] = useState(() => emptyDraft({ type: route.query.get("type") ?? "" }));
+  const { tenant: own } = useMe();
+  const [first] = useState(() => emptyDraft({ type: route.query.get("type") ?? "" }));
+  const [draft, setDraft] = useState(first);
   const save = async () => {
-    const { id } = await create(newOf(draft));
-    announce(`the schedule ${id} is made`);
-    go(href(["schedules", id]));
+    const made = await create(newOf(draft), own);
+    announce(`the schedule ${made.id} is made`);
+    go(scheduleLink(made));
   };
   return (
     <Page title="New schedule">
       <Crumbs />
-      <Form draft={draft} setDraft={setDraft} body={whole(draft)} save={save} back="#/schedules" />
+      <Form
+        before={first}
+        draft={draft}
+        setDraft={setDraft}
+        body={whole(draft)}
+        save={save}
+        back="#/schedules"
+      />
     </Page>
   );
 }
 
 /** The form for a schedule that is there. */
-export function EditSchedule({ id }: { id: string }) {
-  const stored = useData<ScheduleShape>(place("v1/schedules", id), { every: 0 });
+export function EditSchedule({ id, tenant }: Key) {
+  const query = { tenant };
+  const stored = useData<ScheduleShape>(place("v1/schedules", id), { query, every: 0 });
   return (
     <Page title={`Edit ${id}`}>
-      <Crumbs id={id} />
+      <Crumbs of={{ id, tenant }} />
       <Loaded from={stored}>{(schedule) => <Editor opened={schedule} />}</Loaded>
     </Page>
   );
@@ -64,15 +76,16 @@ interface Base {
 }
 
 function ReadableEditor({ opened, first }: { opened: ScheduleShape; first: Draft }) {
-  const { id } = opened;
   const [base, setBase] = useState<Base>({ version: opened.version, draft: first });
   const [draft, setDraft] = useState(first);
   const [theirs, setTheirs] = useState<Base>();
   const save = async () => {
     const changes = changesOf(base.draft, draft);
-    const meanwhile = Object.keys(changes).length ? await patched(id, base, changes) : undefined;
+    const meanwhile = Object.keys(changes).length
+      ? await patched(opened, base, changes)
+      : undefined;
     if (meanwhile) setTheirs(meanwhile);
-    else go(href(["schedules", id]));
+    else go(scheduleLink(opened));
   };
   const settle = (found: Base, next: Draft) => {
     setBase(found);
@@ -89,11 +102,12 @@ function ReadableEditor({ opened, first }: { opened: ScheduleShape; first: Draft
         />
       )}
       <Form
+        before={base.draft}
         draft={draft}
         setDraft={setDraft}
         body={changed(base.draft, draft)}
         save={save}
-        back={href(["schedules", id])}
+        back={scheduleLink(opened)}
         isStored
       />
     </>
@@ -101,23 +115,23 @@ function ReadableEditor({ opened, first }: { opened: ScheduleShape; first: Draft
 }
 
 /** Stores the changes, unless somebody else has made others meanwhile: then it gives those. */
-async function patched(id: string, base: Base, changes: ScheduleChange): Promise<Base | undefined> {
+async function patched(key: Key, base: Base, changes: ScheduleChange): Promise<Base | undefined> {
   try {
-    await patch(id, base.version, changes);
+    await patch(key, base.version, changes);
   } catch (error) {
-    const now = problemOf(error).status === 409 ? await current(id) : undefined;
+    const now = problemOf(error).status === 409 ? await current(key) : undefined;
     if (!now || now.version === base.version) throw error;
     // A hold is also another version, but nothing of what is written here.
     if (differences(base.draft, base.draft, now.draft).length) return now;
-    await patch(id, now.version, changes);
+    await patch(key, now.version, changes);
   }
-  announce(`the schedule ${id} is changed`);
+  announce(`the schedule ${key.id} is changed`);
   return undefined;
 }
 
 /** Gives a schedule as it is now; undefined if it cannot be read. */
-async function current(id: string): Promise<Base | undefined> {
-  const now = await ask<ScheduleShape>(place("v1/schedules", id));
+async function current({ id, tenant }: Key): Promise<Base | undefined> {
+  const now = await ask<ScheduleShape>(place("v1/schedules", id), { query: { tenant } });
   const draft = draftOf(now);
   return draft ? { version: now.version, draft } : undefined;
 }
@@ -143,6 +157,8 @@ const COMBINED =
   "Its calendar is combined of several. It stays as it is, unless another kind is chosen.";
 
 interface FormProps {
+  /** What was there before anything was written. */
+  before: Draft;
   draft: Draft;
   setDraft: (change: (before: Draft) => Draft) => void;
   /** What is to be foretold; null: nothing can be. */
@@ -153,13 +169,16 @@ interface FormProps {
   isStored?: boolean;
 }
 
-function Form({ draft, setDraft, body, save, back, isStored = false }: FormProps) {
+function Form({ before, draft, setDraft, body, save, back, isStored = false }: FormProps) {
   const may = useMay();
   const types = useData<JobTypes>(may("jobs:read") ? "v1/types" : null, { every: 0 });
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Refused>();
   const form = useRef<HTMLFormElement>(null);
   useEffect(() => form.current?.querySelector("input")?.focus(), []);
+  const touched = isTouched(before, draft);
+  // Before anything is seen: somebody may reload at once.
+  useLayoutEffect(() => (touched ? stay() : undefined), [touched]);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
@@ -198,15 +217,15 @@ function Form({ draft, setDraft, body, save, back, isStored = false }: FormProps
   );
 }
 
-function Crumbs({ id }: { id?: string }) {
+function Crumbs({ of }: { of?: Key }) {
   return (
     <p class="crumbs">
       <a href="#/schedules">Schedules</a>
-      {id !== undefined && (
+      {of && (
         <>
           {" / "}
-          <a href={href(["schedules", id])}>
-            <Name value={id} />
+          <a href={scheduleLink(of)}>
+            <Name value={of.id} />
           </a>
         </>
       )}

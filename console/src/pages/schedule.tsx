@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { place } from "../api/client";
 import { useData } from "../api/data";
-import { backfill, remove, setHeld, trigger } from "../api/schedules";
+import { backfill, type Key, remove, scheduleLink, setHeld, trigger } from "../api/schedules";
 import type { BackfillState, Previews, RunPage, ScheduleShape, ScheduleSpec } from "../api/schema";
 import { useMay } from "../api/session";
 import { useShortcuts } from "../lib/keys";
@@ -9,7 +9,7 @@ import { announce } from "../lib/news";
 import { go, href } from "../lib/route";
 import { count, plural } from "../lib/text";
 import { duration } from "../lib/time";
-import { Act } from "../parts/act";
+import { Act, ActDialog, Opener } from "../parts/act";
 import { Instant } from "../parts/instant";
 import { Json } from "../parts/json";
 import { By } from "../parts/note";
@@ -28,19 +28,20 @@ import { LastRun, NextRun } from "./schedules";
 /** One schedule: what it is, what it will do and has done, and what can be done about it. */
 export function SchedulePage({ route }: PageProps) {
   const id = route.parts[1] ?? "";
-  if (route.query.has("edit")) return <EditSchedule id={id} />;
-  return <Shown route={route} id={id} />;
+  const tenant = route.query.get("tenant") ?? undefined;
+  if (route.query.has("edit")) return <EditSchedule id={id} tenant={tenant} />;
+  return <Shown route={route} id={id} tenant={tenant} />;
 }
 
-function Shown({ route, id }: PageProps & { id: string }) {
+function Shown({ route, id, tenant }: PageProps & Key) {
   const path = place("v1/schedules", id);
-  const schedule = useData<ScheduleShape>(path);
+  const schedule = useData<ScheduleShape>(path, { query: { tenant } });
   const [after, setAfter] = useState<string>();
   const isReadable = schedule.data?.spec != null;
-  const query = { count: 10, after };
+  const query = { count: 10, after, tenant };
   const ahead = useData<Previews>(isReadable ? `${path}/preview` : null, { query, every: 60_000 });
   const runs = useData<RunPage>(`${path}/runs`, {
-    query: { limit: 25, cursor: route.query.get("cursor") },
+    query: { limit: 25, cursor: route.query.get("cursor"), tenant },
   });
   const again = async () => {
     await Promise.all([schedule.refresh(), ahead.refresh(), runs.refresh()]);
@@ -111,21 +112,21 @@ function Shown({ route, id }: PageProps & { id: string }) {
 
 function Actions({ schedule, after }: { schedule: ScheduleShape; after: () => Promise<void> }) {
   const { id, hold, spec } = schedule;
-  const edit = href(["schedules", id], { edit: "1" });
+  const edit = scheduleLink(schedule, { edit: "1" });
   const mayEdit = useMay()("schedules:write") && spec !== null;
   useShortcuts(mayEdit ? [{ keys: "e", what: "edit", do: () => go(edit) }] : []);
   const run = async (reason: string) => {
-    const { state } = await trigger(id, reason);
+    const { state } = await trigger(schedule, reason);
     announce(`the job of ${id} is ${state}`);
     await after();
   };
   const change = async (held: boolean, reason: string) => {
-    await setHeld(id, held, reason);
+    await setHeld(schedule, held, reason);
     announce(`${id} is ${held ? "held" : "going on"}`);
     await after();
   };
   const away = async (reason: string) => {
-    await remove(id, reason);
+    await remove(schedule, reason);
     announce(`${id} is gone`);
     go("#/schedules");
   };
@@ -164,7 +165,7 @@ function Actions({ schedule, after }: { schedule: ScheduleShape; after: () => Pr
           scope="schedules:write"
           act={(reason) => change(true, reason)}
         >
-          <p>It is not fired until somebody lets it go on. Jobs that it has made go on.</p>
+          <p>The schedule does not fire until it is unheld. Jobs that it has created continue.</p>
         </Act>
       )}
       <BackfillAct schedule={schedule} after={after} />
@@ -176,36 +177,51 @@ function Actions({ schedule, after }: { schedule: ScheduleShape; after: () => Pr
         scope="schedules:write"
         act={away}
       >
-        <p>The schedule and its history go for ever. Jobs that it has made go on.</p>
+        <p>
+          The schedule and its history are removed permanently. Jobs that it has created continue.
+        </p>
       </Act>
     </>
   );
 }
 
-function BackfillAct({ schedule, after }: { schedule: ScheduleShape; after: () => Promise<void> }) {
-  const { id, spec, backfill: running } = schedule;
+interface BackfillProps {
+  schedule: ScheduleShape;
+  after: () => Promise<void>;
+}
+
+function BackfillAct({ schedule, after }: BackfillProps) {
+  const { spec, backfill: running } = schedule;
+  return (
+    <Opener
+      label="Backfill"
+      hotkey="b"
+      scope="schedules:write"
+      disabled={!spec || running !== null}
+      dialog={(close) => <BackfillDialog schedule={schedule} after={after} onClose={close} />}
+    />
+  );
+}
+
+function BackfillDialog({ schedule, after, onClose }: BackfillProps & { onClose: () => void }) {
+  const { id } = schedule;
   const [from, setFrom] = useState("");
   const [to, setTo] = useState("");
   const [atOnce, setAtOnce] = useState("1");
   const begin = async (reason: string) => {
-    await backfill(id, { from: from.trim(), to: to.trim(), at_once: Number(atOnce) }, reason);
+    const past = { from: from.trim(), to: to.trim(), at_once: Number(atOnce) };
+    await backfill(schedule, past, reason);
     announce(`the backfill of ${id} has begun`);
     await after();
   };
   return (
-    <Act
-      label="Backfill"
-      title={`Backfill ${id}`}
-      hotkey="b"
-      scope="schedules:write"
-      disabled={!spec || running !== null}
-      act={begin}
-    >
+    <ActDialog label="Backfill" title={`Backfill ${id}`} act={begin} onClose={onClose}>
       <p>Occurrences of the past that have not been run get their job, a few at a time.</p>
       <label class="field">
         After this instant
         <input
           value={from}
+          autofocus
           required
           placeholder="2030-01-01T00:00:00Z"
           onInput={(event) => setFrom(event.currentTarget.value)}
@@ -230,7 +246,7 @@ function BackfillAct({ schedule, after }: { schedule: ScheduleShape; after: () =
           onInput={(event) => setAtOnce(event.currentTarget.value)}
         />
       </label>
-    </Act>
+    </ActDialog>
   );
 }
 

@@ -1,4 +1,5 @@
 import { useData } from "../api/data";
+import { scheduleLink } from "../api/schedules";
 import type { JobTypes, SchedulePage, ScheduleShape } from "../api/schema";
 import { useMay } from "../api/session";
 import { useShortcuts } from "../lib/keys";
@@ -18,7 +19,7 @@ import { NewSchedule } from "./schedule-form";
 
 const NAMES = ["type", "tenant", "prefix", "held", "cursor"];
 
-/** All schedules by id, or the form for a new one. */
+/** All schedules by tenant and id, or the form for a new one. */
 export function Schedules({ route }: PageProps) {
   return route.query.has("new") ? <NewSchedule route={route} /> : <List route={route} />;
 }
@@ -57,16 +58,16 @@ function List({ route }: PageProps) {
         {({ schedules, next }) => (
           <>
             <Table
-              caption="schedules by id"
+              caption="schedules by tenant and id"
               rows={schedules}
-              keyOf={(schedule) => schedule.id}
+              keyOf={({ id, tenant }) => `${tenant} ${id}`}
               columns={COLUMNS}
               empty={
                 next
                   ? "None on this page; the search goes on with the next."
                   : isPlain
                     ? "There are no schedules."
-                    : "No schedule fits."
+                    : "No schedules match the filter."
               }
             />
             <Pager route={route} next={next} />
@@ -80,8 +81,8 @@ function List({ route }: PageProps) {
 const COLUMNS: readonly Column<ScheduleShape>[] = [
   {
     head: "Schedule",
-    cell: ({ id }) => (
-      <a class="title" href={href(["schedules", id])}>
+    cell: ({ id, tenant }) => (
+      <a class="title" href={scheduleLink({ id, tenant })}>
         <Name value={id} most={40} />
       </a>
     ),
@@ -121,7 +122,7 @@ export function LastRun({ schedule }: { schedule: ScheduleShape }) {
       {failures > 0 ? (
         <Badge tone="bad">{`${plural(failures, "failure")} in a row`}</Badge>
       ) : (
-        fired > 0 && <Badge tone="good">well</Badge>
+        fired > 0 && <Badge tone="good">healthy</Badge>
       )}
     </span>
   );

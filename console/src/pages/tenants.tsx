@@ -7,7 +7,7 @@ import { href } from "../lib/route";
 import { type Look, looked, type Share, shares } from "../lib/shares";
 import { count, counted } from "../lib/text";
 import { useNow } from "../lib/time";
-import { Act } from "../parts/act";
+import { ActDialog, Opener } from "../parts/act";
 import { Held, HoldAct } from "../parts/hold-act";
 import { Page } from "../parts/panel";
 import { Loaded } from "../parts/problem";
@@ -111,28 +111,49 @@ function Bar({ of, kind, word, part }: BarProps) {
   );
 }
 
-function Weight({ tenant: { name, weight }, put }: { tenant: Tenant; put: Put }) {
-  const [typed, setTyped] = useState<string>();
-  const set = async (reason: string) => {
-    await put(name, { weight: Number(typed ?? weight) }, reason);
-    setTyped(undefined);
-  };
+function Weight({ tenant, put }: { tenant: Tenant; put: Put }) {
   return (
     <span class="set">
-      {count(weight)}
-      <Act label="Set" title={`Weight of the tenant ${name}`} scope="operator" act={set}>
-        <p>Its share of the workers, in proportion to the weights of others.</p>
-        <label class="field">
-          Weight
-          <input
-            type="number"
-            min={1}
-            step={1}
-            value={typed ?? String(weight)}
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-        </label>
-      </Act>
+      {count(tenant.weight)}
+      <Opener
+        label="Set"
+        scope="operator"
+        dialog={(close) => <WeightDialog tenant={tenant} put={put} onClose={close} />}
+      />
     </span>
+  );
+}
+
+function WeightDialog({
+  tenant: { name, weight },
+  put,
+  onClose,
+}: {
+  tenant: Tenant;
+  put: Put;
+  onClose: () => void;
+}) {
+  const [typed, setTyped] = useState(String(weight));
+  return (
+    <ActDialog
+      label="Set"
+      title={`Weight of the tenant ${name}`}
+      act={(reason) => put(name, { weight: Number(typed) }, reason)}
+      onClose={onClose}
+    >
+      <p>Its share of the workers, in proportion to the weights of others.</p>
+      <label class="field">
+        Weight
+        <input
+          type="number"
+          autofocus
+          required
+          min={1}
+          step={1}
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
+      </label>
+    </ActDialog>
   );
 }

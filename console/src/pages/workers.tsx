@@ -76,7 +76,7 @@ const COLUMNS: readonly Column<Worker>[] = [
     wide: true,
   },
   { head: "Joined", cell: ({ joined_at }) => <Ago at={joined_at} />, wide: true },
-  { head: "Sign of life", cell: ({ beat_at }) => <Ago at={beat_at} /> },
+  { head: "Heartbeat", cell: ({ beat_at }) => <Ago at={beat_at} /> },
 ];
 
 /** Whether it is well, and if not, why. */
@@ -85,7 +85,9 @@ function Health({ worker }: { worker: Worker }) {
   const silent = Math.max(0, between(worker.beat_at, new Date(now).toISOString()));
   if (worker.state === "alive") {
     const full = worker.slots > 0 && worker.running >= worker.slots;
-    return <Badge tone={full ? "lit" : "good"}>{full ? "well, all slots taken" : "well"}</Badge>;
+    return (
+      <Badge tone={full ? "lit" : "good"}>{full ? "healthy, all slots taken" : "healthy"}</Badge>
+    );
   }
   if (worker.state === "suspect")
     return <Badge tone="warn">{`suspect: silent for ${duration(silent)}`}</Badge>;

@@ -2,58 +2,70 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { problemOf, type Refused } from "../api/client";
 import { type Scope, useMay } from "../api/session";
+import { type Make, openDialog } from "../lib/dialogs";
 import { type Shortcut, useShortcuts } from "../lib/keys";
 import { Dialog } from "./dialog";
 import { Problem } from "./problem";
 
-interface ActProps {
+interface OpenerProps {
   /** What the button says. */
+  label: string;
+  scope: Scope;
+  danger?: boolean | undefined;
+  primary?: boolean | undefined;
+  /** Whether it makes no sense at present. */
+  disabled?: boolean | undefined;
+  /** What it does, for those who rest on it. */
+  hint?: string | undefined;
+  /** A key that opens it. */
+  hotkey?: string | undefined;
+  /** Makes the dialog. */
+  dialog: Make;
+}
+
+const NONE: readonly Shortcut[] = [];
+
+/** A button that opens a dialog, for those who may do what it asks about. */
+export function Opener(props: OpenerProps) {
+  const { label, scope, danger, primary, disabled, hint, hotkey, dialog } = props;
+  const may = useMay()(scope);
+  const can = may && !disabled;
+  const open = () => openDialog(dialog);
+  useShortcuts(can && hotkey ? [{ keys: hotkey, what: label, do: open }] : NONE);
+  return (
+    <button
+      type="button"
+      class={danger ? "danger" : primary ? "primary" : undefined}
+      disabled={!can}
+      title={may ? hint : `needs the scope ${scope}`}
+      onClick={open}
+    >
+      {label}
+    </button>
+  );
+}
+
+interface AskProps {
+  /** What the button that opens it says. */
   label: string;
   /** What is about to be done, in words. */
   title: string;
   /** What the button that does it says; the label if left out. */
   verb?: string;
-  scope: Scope;
   danger?: boolean;
-  primary?: boolean;
-  /** Whether it makes no sense at present. */
-  disabled?: boolean;
-  /** A key that opens it. */
-  hotkey?: string;
-  /** Whether a reason can be given. */
-  reason?: boolean;
-  /** More fields, or an explanation. */
+  /** Where the reason is kept. */
+  kept?: string;
+  /** An explanation, or more fields: a component that keeps what is typed. */
   children?: ComponentChildren;
   /** Does it. What it throws is shown, and the dialog stays. */
   act: (reason: string) => Promise<void>;
 }
 
-const NONE: readonly Shortcut[] = [];
+type ActProps = AskProps & Omit<OpenerProps, "dialog">;
 
 /** A button that asks once more, takes a reason, does something and says what went wrong. */
 export function Act(props: ActProps) {
-  const [open, setOpen] = useState(false);
-  const may = useMay()(props.scope);
-  const can = may && !props.disabled;
-  useShortcuts(
-    can && props.hotkey
-      ? [{ keys: props.hotkey, what: props.label, do: () => setOpen(true) }]
-      : NONE,
-  );
-  return (
-    <>
-      <button
-        type="button"
-        class={props.danger ? "danger" : props.primary ? "primary" : undefined}
-        disabled={!can}
-        title={may ? undefined : `needs the scope ${props.scope}`}
-        onClick={() => setOpen(true)}
-      >
-        {props.label}
-      </button>
-      {open && <ActDialog {...props} onClose={() => setOpen(false)} />}
-    </>
-  );
+  return <Opener {...props} dialog={(close) => <ActDialog {...props} onClose={close} />} />;
 }
 
 /** The dialog of `Act`, for those who open it in another way. */
@@ -62,11 +74,11 @@ export function ActDialog({
   title,
   verb = label,
   danger = false,
-  reason = true,
+  kept = "kept with it, for others to see",
   children,
   act,
   onClose,
-}: Omit<ActProps, "scope"> & { onClose: () => void }) {
+}: AskProps & { onClose: () => void }) {
   const [why, setWhy] = useState("");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Refused>();
@@ -77,6 +89,7 @@ export function ActDialog({
   };
   const submit = async (event: Event) => {
     event.preventDefault();
+    if (busy) return;
     setBusy(true);
     setProblem(undefined);
     try {
@@ -90,19 +103,18 @@ export function ActDialog({
   };
   return (
     <Dialog title={title} onClose={close}>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onKeyDown={deliberately}>
         {children}
-        {reason && (
-          <label class="field">
-            Reason
-            <input
-              value={why}
-              maxLength={1000}
-              placeholder="kept with it, for others to see"
-              onInput={(event) => setWhy(event.currentTarget.value)}
-            />
-          </label>
-        )}
+        <label class="field">
+          Reason
+          <input
+            autofocus
+            value={why}
+            maxLength={1000}
+            placeholder={kept}
+            onInput={(event) => setWhy(event.currentTarget.value)}
+          />
+        </label>
         {problem && <Problem problem={problem} />}
         <footer>
           <button type="button" onClick={close}>
@@ -112,7 +124,7 @@ export function ActDialog({
             type="submit"
             class={danger ? "danger" : "primary"}
             disabled={busy}
-            autofocus={!danger}
+            title="Ctrl Enter"
           >
             {verb}
           </button>
@@ -120,4 +132,13 @@ export function ActDialog({
       </form>
     </Dialog>
   );
+}
+
+/** Whoever ends a text with Enter has not decided yet: only Enter with Ctrl does it. */
+function deliberately(event: KeyboardEvent): void {
+  if (event.key !== "Enter" || event.isComposing) return;
+  if (event.ctrlKey || event.metaKey) {
+    event.preventDefault();
+    (event.currentTarget as HTMLFormElement).requestSubmit();
+  } else if (event.target instanceof HTMLInputElement) event.preventDefault();
 }

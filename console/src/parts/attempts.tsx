@@ -1,6 +1,6 @@
 import type { AttemptShape, Job } from "../api/schema";
 import { duration, useNow } from "../lib/time";
-import { outcomeTone, stretches, width } from "../lib/timeline";
+import { outcomeOf, outcomeTone, stretches, width } from "../lib/timeline";
 import { Badge } from "./status";
 import { Block, Line, Name } from "./text";
 import { Ago, Took } from "./time";
@@ -33,7 +33,7 @@ export function Timeline({ job, attempts }: { job: Job; attempts: readonly Attem
 }
 
 /** The attempts, newest first, each with where it failed. */
-export function AttemptList({ attempts }: { attempts: readonly AttemptShape[] }) {
+export function AttemptList({ job, attempts }: { job: Job; attempts: readonly AttemptShape[] }) {
   return (
     <ol class="attempts">
       {[...attempts].reverse().map((attempt) => (
@@ -42,7 +42,7 @@ export function AttemptList({ attempts }: { attempts: readonly AttemptShape[] })
             <b>
               {attempt.generation > 0 && `life ${attempt.generation + 1}, `}attempt {attempt.number}
             </b>
-            <Badge tone={outcomeTone(attempt.outcome)}>{attempt.outcome}</Badge>
+            <Outcome outcome={outcomeOf(job, attempt)} />
             <span>
               {attempt.finished_at === null ? "for" : "took"}{" "}
               <Took from={attempt.started_at} to={attempt.finished_at} />
@@ -63,6 +63,10 @@ export function AttemptList({ attempts }: { attempts: readonly AttemptShape[] })
       ))}
     </ol>
   );
+}
+
+function Outcome({ outcome }: { outcome: string }) {
+  return <Badge tone={outcomeTone(outcome)}>{outcome}</Badge>;
 }
 
 function Trace({ attempt }: { attempt: AttemptShape }) {

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 interface Props {
   title: string;
@@ -10,7 +10,8 @@ interface Props {
 /** A dialog above the page. It keeps the focus inside, and Esc closes it. */
 export function Dialog({ title, onClose, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // At once: whoever types on meanwhile means the dialog.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
     return () => {

@@ -1,8 +1,9 @@
 import type { ComponentChildren, Ref } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useAway, useLink } from "../api/data";
+import { useAway, useLink, useStoreAway } from "../api/data";
+import { keepPulse } from "../api/pulse";
 import { useMe, useSees } from "../api/session";
-import { token } from "../api/token";
+import { useDialog } from "../lib/dialogs";
 import type { Route } from "../lib/route";
 import { nextTheme, theme } from "../lib/theme";
 import { second } from "../lib/time";
@@ -25,6 +26,10 @@ export function Frame({ route, help, leave, main, children }: Props) {
   const sees = useSees();
   const here = pageOf(route);
   const menu = useRef<HTMLUListElement>(null);
+  const away = useAway();
+  const storeAway = useStoreAway();
+  const isOld = away !== undefined || storeAway !== undefined;
+  useEffect(keepPulse, []);
   useEffect(() => {
     // On a narrow screen the menu is a line that may reach beyond the edge.
     menu.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
@@ -56,10 +61,11 @@ export function Frame({ route, help, leave, main, children }: Props) {
         </nav>
         <Foot help={help} leave={leave} />
       </header>
-      <main id="main" tabIndex={-1} ref={main}>
+      <main id="main" tabIndex={-1} ref={main} class={isOld ? "old" : undefined}>
         <Away />
         {children}
       </main>
+      {useDialog()}
       <Tray />
       <Toasts />
     </div>
@@ -68,17 +74,27 @@ export function Frame({ route, help, leave, main, children }: Props) {
 
 /** Says, once for all parts of a page, that what they show is not of now. */
 function Away() {
-  const since = useAway();
-  if (since === undefined) return null;
+  const away = useAway();
+  const storeAway = useStoreAway();
+  if (away === undefined && storeAway === undefined) return null;
   return (
     <div class="problem" role="alert">
       <p>
-        <b>The service does not answer</b>, since {second(since)}.
+        <b>{away === undefined ? "The store does not answer" : "The service does not answer"}</b>,
+        since {second(away ?? storeAway ?? 0)}.
       </p>
-      <p class="dim">
-        What is shown is from before. See whether <code>lamplighter serve</code> runs and can be
-        reached from here; this page goes on by itself as soon as it answers.
-      </p>
+      {away === undefined ? (
+        <p class="dim">
+          What is shown is from before; jobs may have gone on or not. The log of the service says
+          more, and so does <code>lamplighter doctor</code>; this page goes on by itself as soon as
+          the store answers.
+        </p>
+      ) : (
+        <p class="dim">
+          What is shown is from before. See whether <code>lamplighter serve</code> runs and can be
+          reached from here; this page goes on by itself as soon as it answers.
+        </p>
+      )}
     </div>
   );
 }
@@ -95,16 +111,17 @@ function Foot({ help, leave }: { help: () => void; leave: () => void }) {
   const me = useMe();
   const link = useLink();
   const isAway = useAway() !== undefined && link !== "hidden";
+  const isStoreAway = useStoreAway() !== undefined && link !== "hidden";
   const [chosen, setChosen] = useState(theme);
   return (
     <div class="foot">
       <span
-        class={`link ${isAway ? "away" : link}`}
+        class={`link ${isAway || isStoreAway ? "away" : link}`}
         role="status"
         title="how changes come to this page"
       >
         <i aria-hidden="true" />
-        {isAway ? "no answer" : LINKS[link]}
+        {isAway ? "no answer" : isStoreAway ? "no store" : LINKS[link]}
       </span>
       <span class="who" title={`scopes: ${me.scopes.join(", ") || "none"}`}>
         <Text value={me.name} />
@@ -134,7 +151,7 @@ function Foot({ help, leave }: { help: () => void; leave: () => void }) {
         >
           ?
         </button>
-        {token() !== null && (
+        {me.session !== undefined && (
           <button type="button" class="quiet" onClick={leave}>
             log out
           </button>

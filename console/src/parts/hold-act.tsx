@@ -23,7 +23,7 @@ export function HoldAct({ what, held, act }: Props) {
     </Act>
   ) : (
     <Act label="Hold" title={`Hold ${what}`} scope="operator" act={(reason) => act(true, reason)}>
-      <p>None of its jobs is started until somebody lets it go on. What runs goes on.</p>
+      <p>None of its jobs start until it is unheld. Running jobs continue.</p>
     </Act>
   );
 }

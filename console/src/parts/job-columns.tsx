@@ -34,6 +34,7 @@ export function Gist({ job }: { job: Job }) {
       </span>
     );
   }
+  if (job.status === "claimed") return <span class="dim brief">not started yet</span>;
   if (job.next_run && job.status === "scheduled") {
     return (
       <span class="brief">

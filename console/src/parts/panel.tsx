@@ -42,12 +42,14 @@ export function Panel({ title, actions, children }: Framed) {
   );
 }
 
-/** Names and values. What is null or undefined is left out. */
+/** Names and values. What is null, undefined, false or empty is left out. */
 export function Facts({ facts }: { facts: readonly (readonly [string, ComponentChildren])[] }) {
   return (
     <dl class="facts">
       {facts
-        .filter(([, value]) => value !== null && value !== undefined)
+        .filter(
+          ([, value]) => value !== null && value !== undefined && value !== false && value !== "",
+        )
         .map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>

@@ -38,9 +38,13 @@ function Marked({ text }: { text: string }) {
   );
 }
 
-/** Why a part of a page is not up to date. That nobody answers is said above, for all parts. */
+/** Why a part of a page is not up to date. That nobody answers is said above, once for all parts. */
 export function PageProblem({ problem }: { problem: Refused }) {
-  return problem.isAway ? null : <Problem problem={problem} />;
+  return isSaidAbove(problem) ? null : <Problem problem={problem} />;
+}
+
+function isSaidAbove(problem: Refused): boolean {
+  return problem.isAway || problem.isStoreAway;
 }
 
 /**
@@ -58,8 +62,10 @@ export function Loaded<T>({
   return (
     <>
       {problem && <PageProblem problem={problem} />}
-      {problem && data === undefined && problem.isAway && <p class="dim">Nothing is known yet.</p>}
-      {problem && data !== undefined && !problem.isAway && since !== undefined && (
+      {problem && data === undefined && isSaidAbove(problem) && (
+        <p class="dim">Nothing is known yet.</p>
+      )}
+      {problem && data !== undefined && !isSaidAbove(problem) && since !== undefined && (
         <p class="dim">What follows is from before {second(since)}; it is asked for again.</p>
       )}
       {loading && (

@@ -17,7 +17,7 @@ export interface FieldsProps {
   draft: Draft;
   change: (changes: Partial<Draft>) => void;
   types: readonly JobType[];
-  /** Whether it is stored already: then it keeps its id. */
+  /** Whether it is stored already: then it keeps its tenant and id. */
   isStored: boolean;
 }
 
@@ -188,7 +188,7 @@ function PolicyFields({ draft, change }: FieldsProps) {
   );
 }
 
-function MoreFields({ draft, change }: FieldsProps) {
+function MoreFields({ draft, change, isStored }: FieldsProps) {
   return (
     <details class="more">
       <summary>more about its jobs and its history</summary>
@@ -201,7 +201,9 @@ function MoreFields({ draft, change }: FieldsProps) {
           usual="of the type"
           options={{ critical: "critical", high: "high", normal: "normal", low: "low" }}
         />
-        <TextField {...{ draft, change }} name="tenant" label="Tenant" placeholder="default" />
+        {!isStored && (
+          <TextField {...{ draft, change }} name="tenant" label="Tenant" placeholder="default" />
+        )}
         <NumberField
           {...{ draft, change }}
           name="timeout"

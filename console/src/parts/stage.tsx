@@ -1,5 +1,6 @@
 import { ask, problemOf } from "../api/client";
 import { useData } from "../api/data";
+import { useMe } from "../api/session";
 import { announce } from "../lib/news";
 import { count, plural } from "../lib/text";
 import { duration } from "../lib/time";
@@ -18,13 +19,9 @@ interface Dev {
   recovered_seconds: number | null;
 }
 
-/** Whether the service has said that it is not under development; then it is not asked again. */
-let isMissing = false;
-
 /** Under `lamplighter dev`: a button that kills a worker's process, and how many jobs it has cost. */
 export function Stage() {
-  const dev = useData<Dev>(isMissing ? null : "v1/dev", { every: 1_000 });
-  if (dev.problem?.isMissing) isMissing = true;
+  const dev = useData<Dev>(useMe().dev ? "v1/dev" : null, { every: 1_000 });
   if (!dev.data) return null;
   const { program, speed, children, killed, lost, recovering, recovered_seconds: took } = dev.data;
   const kill = async () => {

@@ -2,7 +2,7 @@
 
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { useAway } from "../api/data";
+import { useAway, useStoreAway } from "../api/data";
 
 /** Since when what is shown could not be read anew, in milliseconds since 1970. */
 export const Stale = createContext<number | undefined>(undefined);
@@ -10,5 +10,6 @@ export const Stale = createContext<number | undefined>(undefined);
 /** Tells a part since when its data are old; undefined: they are of now. */
 export function useStale(): number | undefined {
   const away = useAway();
-  return useContext(Stale) ?? away;
+  const storeAway = useStoreAway();
+  return useContext(Stale) ?? away ?? storeAway;
 }

@@ -98,9 +98,17 @@ function All({ rows, selection }: { rows: readonly string[]; selection: Selectio
       type="checkbox"
       aria-label="select all on this page"
       checked={all}
-      onChange={() => selection.choose(new Set(all ? [] : rows))}
+      onChange={() =>
+        selection.choose(
+          all ? without(selection.chosen, rows) : new Set([...selection.chosen, ...rows]),
+        )
+      }
     />
   );
+}
+
+function without(chosen: ReadonlySet<string>, rows: readonly string[]): ReadonlySet<string> {
+  return new Set([...chosen].filter((key) => !rows.includes(key)));
 }
 
 function toggled(chosen: ReadonlySet<string>, key: string): ReadonlySet<string> {

@@ -1,5 +1,6 @@
-import { type Batch, dismiss, stop, useBatches } from "../lib/replay";
-import { count } from "../lib/text";
+import { type Batch, dismiss, stop, useBatches } from "../lib/batches";
+import { count, tallied } from "../lib/text";
+import { WORDS } from "./dead-act";
 import { Problem } from "./problem";
 import { Text } from "./text";
 
@@ -18,11 +19,11 @@ export function Tray() {
 
 function Running({ batch }: { batch: Batch }) {
   const { id, verb, what, done, total, rate, state, problem } = batch;
-  const most = Math.max(total, done);
+  const most = Math.max(total.count, done);
   return (
     <div class="task">
       <p>
-        <b>{verb === "replay" ? "Replay" : "Purge"}</b> <Text value={what} />
+        <b>{WORDS[verb]}</b> <Text value={what} />
         <span class="dim">
           {" "}
           · {state === "running" ? (rate ? `${count(rate)}/s` : "at full speed") : state}
@@ -31,7 +32,7 @@ function Running({ batch }: { batch: Batch }) {
       <progress max={most || 1} value={done} aria-label={`${verb} ${what}`} />
       <p class="row">
         <span>
-          {count(done)} of {count(most)}
+          {count(done)} of {tallied({ count: most, at_least: total.at_least && state !== "done" })}
         </span>
         {state === "running" ? (
           <button type="button" onClick={() => stop(id)}>

@@ -99,7 +99,10 @@ class Admission:
         """Make the service of a program."""
         from lamplighter.server.service import HttpService
 
-        jwts = self._jwts(longest=app.settings.http_jwt_lifetime)
+        settings = app.settings
+        jwts = self._jwts(
+            longest=settings.http_jwt_lifetime, needs_tenant=bool(settings.http_jwt_tenant)
+        )
         return HttpService(app, self._keys(), tokens=self.require_token, jwts=jwts)
 
     def _keys(self) -> list[str]:
@@ -107,7 +110,7 @@ class Admission:
 
         return [] if self.key_file is None else read_keys(self.key_file)
 
-    def _jwts(self, *, longest: float) -> Jwts | None:
+    def _jwts(self, *, longest: float, needs_tenant: bool = False) -> Jwts | None:
         from lamplighter.server.jwts import jwts_of
 
         return jwts_of(
@@ -116,4 +119,5 @@ class Admission:
             issuer=self.jwt_issuer,
             audience=self.jwt_audience,
             longest=longest,
+            needs_tenant=needs_tenant,
         )

@@ -33,7 +33,7 @@ def print_answers(
     else:
         known = before or {}
         output.print_table(
-            ["id", "answer", "state now", "about"],
+            ["id", "answer", "state now", "~about"],
             (
                 [
                     answer.id,
@@ -65,14 +65,20 @@ def words(verb: str, changed: Changed, before: JobRecord | None) -> str:
 
 
 def _conflict(verb: str, state: JobState | None) -> str:
+    if verb == "replay" and state in (JobState.WAITING, JobState.RUNNING, JobState.BLOCKED):
+        return "it has not ended; only what has ended is replayed"
     if verb == "replay":
         return _LETTER.format("run again")
     if verb == "purge":
         return _LETTER.format("removed")
+    if verb == "erase":
+        return "it has not ended; cancel it first, or wait"
+    if verb == "retry" and state is JobState.WAITING:
+        return _LETTER.format("retried")
     if state is JobState.RUNNING:
         return "it is running already; to begin anew, cancel it first"
     if verb == "retry":
-        return "it has ended; only waiting and dead jobs are tried again"
+        return "it has ended; only waiting and dead jobs are retried"
     return f"it has ended, so there is nothing to {verb}"
 
 

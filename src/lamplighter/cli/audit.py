@@ -29,10 +29,10 @@ def audit(tenant: str | None, limit: int, url: str | None, *, as_json: bool) -> 
         output.print_json({"entries": [_shape(record) for record in found]})
         return
     output.print_table(
-        ["when", "who", "did", "to", "tenant", "answer", "why"],
+        ["when", "~who", "did", "to", "?~tenant", "~~answer", "~~why"],
         (
             [
-                output.instant_and_away(record.at_ms) or "",
+                output.instant(record.at_ms) or "",
                 record.entry.by,
                 record.entry.action,
                 record.entry.object,

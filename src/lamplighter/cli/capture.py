@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import sys
 from collections import deque
@@ -10,9 +11,16 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
+from lamplighter.observability.outlet import Outlet
+
 KEPT = 20
 _CHUNK = 1 << 16
 _STDOUT, _STDERR = 1, 2
+_PICTURES = 1 << 16
+"""Bytes that wait for a terminal that stands still; older pictures are of no use later."""
+
+_LAST = 0.5
+"""Seconds that the terminal gets to show the end."""
 
 
 @contextmanager
@@ -34,8 +42,12 @@ def captured(on_line: Callable[[str], None]) -> Generator[TextIO]:
     loop.add_reader(source, lines.read)
     failed = True
     try:
-        with os.fdopen(os.dup(stdout), "w", encoding=sys.stdout.encoding) as terminal:
+        # Ctrl-S stops the terminal, not the work.
+        outlet = Outlet(stdout, limit=_PICTURES, tells=False)
+        with io.TextIOWrapper(io.BufferedWriter(outlet), encoding=sys.stdout.encoding) as terminal:
             yield terminal
+            terminal.flush()
+            outlet.settle(_LAST)
         failed = False
     finally:
         sys.stdout.flush()

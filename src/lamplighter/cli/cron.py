@@ -52,6 +52,7 @@ def cron() -> None:
     help="What becomes of a time that the clocks show twice.",
 )
 @click.option("--seed", metavar="TEXT", default="", help="The schedule's name, for H.")
+@click.option("--tenant", default="default", show_default=True, help="Whose schedule it is, for H.")
 @click.option(
     "--count",
     type=click.IntRange(1, 1000),
@@ -68,6 +69,7 @@ def explain(
     gap: Gap,
     overlap: Overlap,
     seed: str,
+    tenant: str,
     count: int,
     after: str | None,
     as_json: bool,
@@ -76,9 +78,11 @@ def explain(
 
     Quote the expression: lamplighter cron explain "30 2 * * *" --timezone Europe/Berlin
     """
+    from lamplighter.model.ids import schedule_key
     from lamplighter.model.schedule import Cron, next_touch, preview
 
-    calendar = Cron(expression, timezone=timezone, gap=gap, overlap=overlap, seed=seed)
+    key = schedule_key(tenant, seed) if seed else ""
+    calendar = Cron(expression, timezone=timezone, gap=gap, overlap=overlap, seed=key)
     start = _now() if after is None else reading.instant("--after", after)
     runs = preview(calendar, start, count)
     touch = next_touch(calendar, start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import signal
 import sys
 import traceback
@@ -22,7 +23,9 @@ from lamplighter.cli.toll import Auditor, Kill, Toll
 from lamplighter.cli.view import LiveView, PlainView, View, state_of
 from lamplighter.cli.worker import process_options, process_settings
 from lamplighter.config import Settings
+from lamplighter.connect import store_name
 from lamplighter.fleet import Fleet
+from lamplighter.model.counts import counted
 from lamplighter.model.errors import InvalidOption
 from lamplighter.observability import events
 from lamplighter.port.store import Engine
@@ -67,16 +70,22 @@ def dev(
     """Run a program's jobs and its stories in one command, until Ctrl-C.
 
     In a terminal there is a view of queues, processes, running jobs and events, and keys: k kills
-    a child, r reloads, p pauses the view, q quits. Elsewhere, and with --json, one line per event.
+    a child, r reloads, p pauses the view, c makes a new link to the console, q quits. Elsewhere,
+    and with --json, one line per event.
 
-    The console shows the same in a browser, with a button that kills a child. Its address, which
-    is printed, holds the key to it; only this machine can reach it.
+    The console shows the same in a browser, with a button that kills a child; only this machine
+    can reach it. The link that is printed logs one browser in, within 15 minutes; `lamplighter
+    token login` makes another.
 
     When a Python file of the program changes, jobs run the new code from then on. Stories, the
     functions marked with `@app.on_dev`, are not reloaded.
     """
+    output.never_block(as_json=as_json)
     asked = None if queues is None else queue_list.parse(queues)
     app = load_worker_app(spec, speed=speed, url=url, **process_settings(**processes))
+    if _is_live(as_json=as_json):
+        # The board has its own place for failures, and no room for tracebacks.
+        app.configure(dataclasses.replace(app.settings, log_failures=0))
     toll = Toll()
     view = _view(spec, app.settings, toll, as_json=as_json)
     development = Development(app, spec, view, toll, asked, reload=not no_reload)
@@ -88,13 +97,17 @@ def dev(
 
 
 def _view(spec: str, settings: Settings, toll: Toll, *, as_json: bool) -> View:
-    about = settings.url
+    about = store_name(settings.url)
     if settings.speed != 1:
         day = output.span(DAY / settings.speed)
         about += f", at speed {settings.speed:g}: a day passes in {day}"
-    if sys.stdout.isatty() and not as_json:
+    if _is_live(as_json=as_json):
         return LiveView(Board(f"lamplighter dev {spec}", about, settings.speed), toll)
     return PlainView(f"{spec} on {about}", Printer(speed=settings.speed, as_json=as_json))
+
+
+def _is_live(*, as_json: bool) -> bool:
+    return sys.stdout.isatty() and not as_json
 
 
 class Development:
@@ -149,6 +162,8 @@ class Development:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop)
         keys = {"k": self._kill, "r": lambda: self._reload(()), "q": self._stop}
+        if self._site is not None:
+            keys["c"] = self._invite
         try:
             with self._view.shown(self._nobody_looks, keys):
                 await self._open_site()
@@ -167,7 +182,7 @@ class Development:
     def _services(self, engine: Engine, settings: Settings, fleet: Fleet) -> list[Service]:
         services = [
             *coordinator.services(engine, settings, fleet),
-            declarer(engine, self._app),
+            declarer(engine, self._app, fleet),
             Auditor(engine.inspector, self._toll),
             *self._view.services(engine, self._supervisor),
         ]
@@ -179,9 +194,14 @@ class Development:
         if self._site is None:
             return
         await self._site.start(self._site_broke)
-        self._view.invite(self._site.address)
+        self._invite()
         if self._show_site:
             await self._site.show()
+
+    def _invite(self) -> None:
+        """Show a link to the console; each is good for one login."""
+        if self._site is not None:
+            self._view.invite(self._site.link())
 
     def _site_broke(self, error: BaseException) -> None:
         self._view.say(f"the console is not served any more: {error!r}", failure=True)
@@ -223,7 +243,7 @@ class Development:
         if kill is None:
             self._view.say("no child is ready to be killed")
             return None
-        held = "1 job" if len(kill.held) == 1 else f"{len(kill.held)} jobs"
+        held = counted(len(kill.held), "job")
         self._view.say(f"killed pid {kill.pid} with -9, which held {held}")
         return kill.pid
 

@@ -1,4 +1,4 @@
-"""`lamplighter dlq`: the dead letters, by cause; run them again or remove them."""
+"""`lamplighter dlq`: the dead letters, by cause; retry, replay or remove them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,27 @@ import click
 from lamplighter.cli import noting, output, reading, shapes, store
 from lamplighter.cli.answers import print_answers
 from lamplighter.cli.jobs import PAGE, print_jobs, show_job
+from lamplighter.cli.listing import ListingGroup
 from lamplighter.cli.pace import Pace, Tally
 from lamplighter.model.errors import InvalidInput, InvalidName, WrongState
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import Attempt, JobRecord, JobState
 from lamplighter.model.names import shown
+from lamplighter.port.filters import NO_FINGERPRINT, fingerprints_of
 from lamplighter.port.store import Engine
-from lamplighter.port.values import ChangeAnswer, Changed, DeadGroup, JobFilter
+from lamplighter.port.values import (
+    SCAN_LIMIT,
+    ChangeAnswer,
+    Changed,
+    DeadGroup,
+    DeadGroups,
+    JobFilter,
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _EXAMPLES = 20
-_WORDS = {"replay": "run again", "purge": "removed"}
+_WORDS = {"retry": "retried", "replay": "run again", "purge": "removed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,12 @@ def filter_options(command: Command) -> Command:
             click.option("--type", "types", multiple=True, help="Only jobs of this type."),
             click.option("--queue", "queues", multiple=True, help="Only jobs of this queue."),
             click.option("--tenant", "tenants", multiple=True, help="Only jobs of this tenant."),
-            click.option("--fingerprint", "fingerprints", multiple=True, help="Only this cause."),
+            click.option(
+                "--fingerprint",
+                "fingerprints",
+                multiple=True,
+                help="Only this cause; `none`: without one.",
+            ),
             click.option("--after", metavar="TIME", help="Died after: an ISO time, or 2h for ago."),
             click.option("--before", metavar="TIME", help="Died before: an ISO time, or 2h."),
         )
@@ -51,9 +65,9 @@ def filter_options(command: Command) -> Command:
     return command
 
 
-@click.group(short_help="Look at dead letters; run them again, or purge them.")
+@click.group(cls=ListingGroup, short_help="Look at dead letters; retry, replay or purge them.")
 def dlq() -> None:
-    """List, show, replay and purge dead letters: jobs that failed for good."""
+    """List, show, retry, replay and purge dead letters: jobs that failed for good."""
 
 
 # ── look ─────────────────────────────────────────────────────────────────────────────────────
@@ -66,28 +80,31 @@ def list_groups(url: str | None, *, as_json: bool, **chosen: Any) -> None:
     """List dead letters by type and cause, the most frequent first."""
     found = store.run(_groups(url, _filter(**chosen)))
     if as_json:
-        output.print_json({"groups": [shapes.dead_group(group) for group in found]})
+        groups = [shapes.dead_group(group) for group in found.groups]
+        output.print_json({"groups": groups, "at_least": found.at_least})
         return
     output.print_table(
-        [">count", "type", "fingerprint", "newest", "example", "cause"],
+        [">count", "~type", "fingerprint", "newest", "?example", "~cause"],
         (
             [
-                output.count(group.count),
+                output.count(group.count, at_least=found.at_least),
                 group.type,
-                group.fingerprint or "-",
+                group.fingerprint or NO_FINGERPRINT,
                 output.away(group.newest_at_ms),
                 group.example,
                 (_cause(group), "red"),
             ]
-            for group in found
+            for group in found.groups
         ),
         empty="no dead letters",
     )
+    if found.at_least:
+        output.note(f"only the newest {SCAN_LIMIT:,} dead letters were looked at")
 
 
 def _cause(group: DeadGroup) -> str:
     error = group.error
-    return output.first_line(f"{error.type}: {error.message}" if error else group.reason)
+    return output.cause(error.text if error else group.reason)
 
 
 @dlq.command()
@@ -105,7 +122,7 @@ def show(which: str, url: str | None, *, as_json: bool) -> None:
 
 
 def _show_cause(fingerprint: str, url: str | None, *, as_json: bool) -> None:
-    records = store.run(_collect(url, _dead(fingerprints=(fingerprint,))))
+    records = store.run(_collect(url, _dead(fingerprints=fingerprints_of([fingerprint]))))
     if not records:
         raise InvalidInput(
             f"{shown(fingerprint)} is neither a job id nor the fingerprint of a dead letter",
@@ -121,41 +138,70 @@ def _show_cause(fingerprint: str, url: str | None, *, as_json: bool) -> None:
 # ── act ──────────────────────────────────────────────────────────────────────────────────────
 
 
+def again_options(command: Command) -> Command:
+    """Let the user say which dead letters are to run again, and how fast."""
+    for option in reversed(
+        (
+            click.argument("job_ids", metavar="[ID]...", nargs=-1),
+            filter_options,
+            click.option("--all", "everything", is_flag=True, help="All dead letters."),
+            click.option("--dry-run", is_flag=True, help="Only show what would be run again."),
+            click.option(
+                "--rate",
+                type=click.FloatRange(min=0.01, max=100_000),
+                metavar="N",
+                help="At most so many a second, so that those who run them are not flooded.",
+            ),
+            store.operator_options,
+            store.store_options,
+        )
+    ):
+        command = option(command)
+    return command
+
+
 @dlq.command()
-@click.argument("job_ids", metavar="[ID]...", nargs=-1)
-@filter_options
-@click.option("--all", "everything", is_flag=True, help="All dead letters.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be run again.")
-@click.option(
-    "--rate",
-    type=click.FloatRange(min=0.01, max=100_000),
-    metavar="N",
-    help="At most so many a second, so that those who run them are not flooded.",
-)
-@store.operator_options
-@store.store_options
-def replay(
+@again_options
+def retry(**given: Any) -> None:
+    """Retry dead letters, by id or by filter: they go on, with all attempts anew.
+
+    Their effect keys stay: what they have done outside with them is not done twice.
+    """
+    _run_again("retry", **given)
+
+
+@dlq.command()
+@again_options
+def replay(**given: Any) -> None:
+    """Start dead letters anew, by id or by filter: same id, next generation.
+
+    Their effect keys are new: what they do outside is done again.
+    """
+    _run_again("replay", **given)
+
+
+def _run_again(
+    verb: str,
+    *,
     job_ids: tuple[str, ...],
     rate: float | None,
     by: str | None,
     reason: str,
     url: str | None,
-    *,
     everything: bool,
     dry_run: bool,
     as_json: bool,
     **chosen: Any,
 ) -> None:
-    """Run dead letters again, by id or by filter: same id, all attempts anew."""
     if rate is not None and math.isnan(rate):
         raise click.UsageError("--rate nan is no number: give how many a second, as in --rate 10")
-    which = _choice("replay", job_ids, chosen, everything=everything)
+    which = _choice(verb, job_ids, chosen, everything=everything)
     if dry_run:
-        _foresee(url, job_ids, which, "would be run again", as_json=as_json)
+        _foresee(url, job_ids, which, f"would be {_WORDS[verb]}", as_json=as_json)
         return
     ids = reading.ids(job_ids)
     note = Note(store.operator(by), reason)
-    _act("replay", ids, which, url=url, note=note, as_json=as_json, rate=rate)
+    _act(verb, ids, which, url=url, note=note, as_json=as_json, rate=rate)
 
 
 @dlq.command()
@@ -271,7 +317,7 @@ def _filter(
         types=reading.names("job type", types),
         queues=reading.names("queue", queues),
         tenants=reading.names("tenant", tenants),
-        fingerprints=reading.names("fingerprint", fingerprints),
+        fingerprints=fingerprints_of(reading.names("fingerprint", fingerprints)),
         finished_after_ms=reading.moment_ms("--after", after),
         finished_before_ms=reading.moment_ms("--before", before),
     )
@@ -281,7 +327,7 @@ def _dead(**fields: Any) -> JobFilter:
     return JobFilter(statuses=("dead",), **fields)
 
 
-async def _groups(url: str | None, which: JobFilter) -> list[DeadGroup]:
+async def _groups(url: str | None, which: JobFilter) -> DeadGroups:
     async with store.opened(url) as engine:
         return await engine.inspector.dead_groups(which)
 
@@ -336,7 +382,8 @@ async def _change(
     rate: float | None,
 ) -> list[Changed]:
     async with store.opened(url) as engine:
-        act = engine.jobs.replay if verb == "replay" else engine.jobs.purge
+        jobs = engine.jobs
+        act = {"retry": jobs.retry, "replay": jobs.replay, "purge": jobs.purge}[verb]
 
         async def change(some: Sequence[str]) -> list[Changed]:
             return await act(some, by=note.by, reason=note.reason)
@@ -382,7 +429,7 @@ async def _paced(
 
 async def _number(engine: Engine, which: JobFilter) -> int:
     """Say how many there are about: jobs die and are removed meanwhile."""
-    return sum(group.count for group in await engine.inspector.dead_groups(which))
+    return sum(group.count for group in (await engine.inspector.dead_groups(which)).groups)
 
 
 async def _refusal(engine: Engine, job_id: str) -> Changed | None:

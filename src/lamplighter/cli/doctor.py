@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from lamplighter import config
 from lamplighter.cli import output, store
 from lamplighter.connect import connect
+from lamplighter.coordinator.outlook import look
+from lamplighter.model.counts import counted
+from lamplighter.model.errors import LamplighterError
+from lamplighter.port import outlook
 from lamplighter.port.checkup import Checkup, Finding, Grade
+from lamplighter.port.store import Engine
 
 _STYLES = {
     Grade.OK: "green",
@@ -36,7 +43,20 @@ def doctor(context: click.Context, url: str | None, *, as_json: bool) -> None:
 async def _check_up(url: str | None) -> Checkup:
     settings = config.load(url=url)
     engine = connect(settings.url, deadline=settings.store_deadline)
-    return await engine.check_up(lease_ms=round(settings.lease * 1000))
+    found = await engine.check_up(lease_ms=round(settings.lease * 1000))
+    return replace(found, findings=(*found.findings, *await _outlook(engine)))
+
+
+async def _outlook(engine: Engine) -> list[Finding]:
+    """Say what nobody runs, if the store can be opened; the check-up has said why it cannot."""
+    try:
+        await engine.open(create=False)
+        try:
+            return outlook.findings(await look(engine))
+        finally:
+            await engine.close()
+    except LamplighterError:
+        return []
 
 
 def _tell(found: Checkup) -> None:
@@ -63,7 +83,7 @@ def _sum(found: Checkup) -> str:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
+    return counted(number, what) if number else f"no {what}s"
 
 
 def _shape(found: Checkup) -> dict[str, object]:

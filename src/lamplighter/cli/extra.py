@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from lamplighter.model.errors import InvalidOption
+from lamplighter.model.errors import InvalidOption, extra_hint
 
 _SERVER = frozenset(
     {"anyio", "cryptography", "h11", "httptools", "jsonschema_rs", "jwt", "starlette", "uvicorn"}
@@ -22,6 +22,6 @@ def server() -> Generator[None]:
             raise
         raise InvalidOption(
             f"the HTTP service needs `{error.name}`, which is not installed",
-            hint="pip install 'lamplighter[server]'",
+            hint=extra_hint("server"),
             value=error.name,
         ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,8 @@ import click
 
 from lamplighter import runtime
 from lamplighter.cli.output import STYLES, clock, first_line, instant, printable, span, tell
+from lamplighter.cli.output import cause as cause_of
+from lamplighter.model.counts import counted
 from lamplighter.observability import events, logs
 
 Fields = Mapping[str, Any]
@@ -85,11 +86,7 @@ def short_error(text: str) -> str:
 
 def short_cause(text: str) -> str:
     """Give what an error says first, and the end of its traceback, which says most."""
-    first = first_line(text, CAUSE)
-    last = text.rstrip().rpartition("\n")[2].strip()
-    if last == first or not first.endswith(":"):
-        return first
-    return f"{first} {first_line(last, CAUSE)}"
+    return cause_of(text, CAUSE)
 
 
 def _word(outcome: str, state: str) -> str:
@@ -114,9 +111,12 @@ def _cancelled(fields: Fields) -> tuple[str, str, str]:
 
 
 def _rescued(fields: Fields) -> tuple[str, str, str]:
-    count = fields.get("count")
-    jobs = "1 job" if count == 1 else f"{count} jobs"
+    jobs = counted(fields.get("count", 0), "job")
     return "rescued", f"{jobs} of workers that vanished", "yellow"
+
+
+def _unfit(fields: Fields) -> tuple[str, str, str]:
+    return "dead", f"{fields.get('type')}  {fields.get('job_id')}  · {fields.get('reason')}", "red"
 
 
 def _lease_lost(fields: Fields) -> tuple[str, str, str]:
@@ -126,20 +126,40 @@ def _lease_lost(fields: Fields) -> tuple[str, str, str]:
 
 
 def _worker_started(fields: Fields) -> tuple[str, str, str]:
-    return "worker", f"{fields.get('worker')} serves {', '.join(fields.get('queues', ()))}", "dim"
+    serves = f"{fields.get('worker')} serves {', '.join(fields.get('queues', ()))}"
+    where = f" on {fields['store']}" if fields.get("store") else ""
+    return "worker", f"{serves}{where}", "dim"
+
+
+def _worker_stopping(fields: Fields) -> tuple[str, str, str]:
+    running, jobs = fields.get("running", 0), fields.get("jobs", ())
+    if not running:
+        return "stopping", "no job runs", "dim"
+    named = ", ".join(f"{job['type']} {job['job_id']} for {span(job['seconds'])}" for job in jobs)
+    more = f" and {running - len(jobs):,} more" if running > len(jobs) else ""
+    left = span(max(0.0, fields.get("seconds", 0.0)))
+    text = (
+        f"waits at most {left} for {counted(running, 'job')}: {named}{more}; another signal hurries"
+    )
+    return "stopping", text, "yellow"
 
 
 def _worker_stopped(fields: Fields) -> tuple[str, str, str]:
     return "stopped", f"{fields.get('worker')}", "dim"
 
 
+def _worker_warned(fields: Fields) -> tuple[str, str, str]:
+    return "warning", f"{fields.get('text')}", "yellow"
+
+
 def _worker_scaled(fields: Fields) -> tuple[str, str, str]:
-    text = f"from {fields.get('before')} to {fields.get('size')} children"
-    return "scaled", f"{text}: {fields.get('reason')}", "cyan"
+    size = counted(fields.get("size", 0), "child", "children")
+    return "scaled", f"from {fields.get('before')} to {size}: {fields.get('reason')}", "cyan"
 
 
 def _worker_reloaded(fields: Fields) -> tuple[str, str, str]:
-    return "reload", f"{fields.get('children')} children are replaced one by one", "cyan"
+    children = counted(fields.get("children", 0), "child is", "children are")
+    return "reload", f"{children} replaced one by one", "cyan"
 
 
 def _child_started(fields: Fields) -> tuple[str, str, str]:
@@ -152,7 +172,8 @@ def _child_retired(fields: Fields) -> tuple[str, str, str]:
 
 
 def _child_died(fields: Fields) -> tuple[str, str, str]:
-    left = f"{fields.get('started')} running and {fields.get('unstarted')} waiting jobs given back"
+    waiting = counted(fields.get("unstarted", 0), "waiting job")
+    left = f"{fields.get('started')} running and {waiting} given back"
     why = f" · {short_cause(str(fields['error']))}" if fields.get("error") else ""
     text = f"pid {fields.get('pid')} ended with status {fields.get('status')}, {left}{why}"
     return "child died", text, "bold red"
@@ -173,7 +194,7 @@ def _service_error(fields: Fields) -> tuple[str, str, str]:
 
 
 def _pruned(fields: Fields) -> tuple[str, str, str]:
-    return "pruned", f"{fields.get('jobs')} jobs past their retention", "dim"
+    return "pruned", f"{counted(fields.get('jobs', 0), 'job')} past retention", "dim"
 
 
 def _jumped(fields: Fields) -> tuple[str, str, str]:
@@ -188,7 +209,7 @@ def _log_large(fields: Fields) -> tuple[str, str, str]:
 
 
 def _fired(fields: Fields) -> tuple[str, str, str]:
-    return "fired", f"{fields.get('count')} jobs of schedules", "dim"
+    return "fired", f"{counted(fields.get('count', 0), 'job')} of schedules", "dim"
 
 
 def _behind(fields: Fields) -> tuple[str, str, str]:
@@ -203,7 +224,8 @@ def _schedule_held(fields: Fields) -> tuple[str, str, str]:
 
 
 def _replanned(fields: Fields) -> tuple[str, str, str]:
-    text = f"{fields.get('count')} schedules by time zone data {fields.get('zones')}"
+    schedules = counted(fields.get("count", 0), "schedule")
+    text = f"{schedules} by time zone data {fields.get('zones')}"
     return "replanned", text, "dim"
 
 
@@ -226,9 +248,12 @@ _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.JOB_SUBMITTED: _submitted,
     events.JOB_CANCELLED: _cancelled,
     events.JOB_RESCUED: _rescued,
+    events.JOB_UNFIT: _unfit,
     events.LEASE_LOST: _lease_lost,
     events.WORKER_STARTED: _worker_started,
+    events.WORKER_STOPPING: _worker_stopping,
     events.WORKER_STOPPED: _worker_stopped,
+    events.WORKER_WARNED: _worker_warned,
     events.WORKER_SCALED: _worker_scaled,
     events.WORKER_RELOADED: _worker_reloaded,
     events.CHILD_STARTED: _child_started,
@@ -272,7 +297,7 @@ class Printer:
             self.tell(logs.line_of(_logged(name, line, fields)))
         elif self._as_json:
             document = {"at": instant(line.at_ms), "event": name, **fields}
-            self.tell(json.dumps(document, ensure_ascii=False, default=str))
+            self.tell(logs.json_text(document))
         else:
             word = click.style(f"{line.word:<{_WORD}}", **_click_style(line.style))
             self.tell(f"{clock(line.at_ms)} {word} {line.text}")

@@ -9,19 +9,25 @@ import click
 
 from lamplighter.cli import noting, output, reading, shapes, store
 from lamplighter.cli.answers import print_answers
-from lamplighter.cli.listing import limit_option
+from lamplighter.cli.listing import ListingGroup, limit_option
 from lamplighter.cli.logs import logs
-from lamplighter.model.job import Attempt, ErrorInfo, JobRecord
+from lamplighter.model.counts import counted
+from lamplighter.model.job import TERMINAL, Attempt, ErrorInfo, JobRecord
 from lamplighter.model.names import check_name
 from lamplighter.port.store import JobStore
-from lamplighter.port.values import Changed, JobFilter, JobPage
+from lamplighter.port.values import Changed, JobFilter, JobPage, Why
 
 PAGE = 500
+_USUAL = frozenset({Why.FINISHED, Why.RUNNING, Why.NOT_DUE, Why.BEHIND, Why.NEXT, Why.HELD_JOB})
+"""Reasons that the status tells, or that pass by themselves."""
 
 
-@click.group(short_help="Look at jobs and their logs; cancel, hold and retry them.")
+@click.group(
+    cls=ListingGroup,
+    short_help="Look at jobs and their logs; cancel, hold, retry, replay and erase them.",
+)
 def jobs() -> None:
-    """List, show, cancel, hold, unhold and retry jobs, and read their logs."""
+    """List, show, cancel, hold, unhold, retry, replay and erase jobs, and read their logs."""
 
 
 jobs.add_command(logs)
@@ -72,7 +78,7 @@ def list_jobs(
 def print_jobs(records: Sequence[JobRecord], *, empty: str) -> None:
     """Print one line per job."""
     output.print_table(
-        ["id", "status", "type", "queue", "tenant", ">failed", "when", "about"],
+        ["id", "status", "~type", "?~queue", "?~tenant", ">failed", "when", "~~about"],
         (
             [
                 record.job.id,
@@ -94,8 +100,8 @@ def _about(record: JobRecord) -> str:
     if record.hold is not None:
         return f"held by {record.hold.by}: {record.hold.reason}"
     if record.error is not None:
-        return output.first_line(f"{record.error.type}: {record.error.message}", 60)
-    return output.first_line(record.reason or "", 60)
+        return output.cause(record.error.text, 60)
+    return output.cause(record.reason or "", 60)
 
 
 @jobs.command()
@@ -105,23 +111,28 @@ def _about(record: JobRecord) -> str:
 def show(job_id: str, url: str | None, *, tracebacks: bool, as_json: bool) -> None:
     """Show everything about a job, with its attempts."""
     (checked,) = reading.ids([job_id])
-    record, attempts = store.run(_job(url, checked))
-    show_job(record, attempts, tracebacks=tracebacks, as_json=as_json)
+    record, attempts, why = store.run(_job(url, checked))
+    show_job(record, attempts, why, tracebacks=tracebacks, as_json=as_json)
 
 
 def show_job(
-    record: JobRecord, attempts: Sequence[Attempt], *, tracebacks: bool = False, as_json: bool
+    record: JobRecord,
+    attempts: Sequence[Attempt],
+    why: str | None = None,
+    *,
+    tracebacks: bool = False,
+    as_json: bool,
 ) -> None:
     """Print one job at length."""
     if as_json:
         history = [shapes.attempt(attempt) for attempt in attempts]
-        output.print_json({**shapes.job(record), "attempts": history})
+        output.print_json({**shapes.job(record), "why": why, "attempts": history})
         return
-    output.print_fields(_fields(record))
+    output.print_fields(_fields(record, why))
     if attempts:
         output.print_text("\nattempts", bold=True)
         output.print_table(
-            [">number", "outcome", "began", ">took", ">lease", "host", "worker", "error"],
+            [">number", "outcome", "began", ">took", ">lease", "?~host", "?worker", "~error"],
             (_attempt_row(attempt) for attempt in attempts),
             empty="",
         )
@@ -140,14 +151,15 @@ def _print_traceback(error: ErrorInfo | None, title: str = "") -> None:
     output.print_text(error.traceback.rstrip(), dim=True)
 
 
-def _fields(record: JobRecord) -> list[tuple[str, output.Cell | None]]:
+def _fields(record: JobRecord, why: str | None) -> list[tuple[str, output.Cell | None]]:
     job, error = record.job, record.error
     return [
         ("id", job.id),
         ("type", job.type),
         ("status", output.status(record.status.value)),
+        ("why", why),
         ("reason", record.reason),
-        ("error", f"{error.type}: {error.message}" if error else None),
+        ("error", error.text if error else None),
         ("fingerprint", error.fingerprint if error else None),
         ("queue", job.queue),
         ("priority", job.level.label),
@@ -164,7 +176,7 @@ def _fields(record: JobRecord) -> list[tuple[str, output.Cell | None]]:
         ("failed attempts", str(job.attempt or "")),
         ("crashes", str(job.crashes or "")),
         ("lost workers", str(job.losses or "")),
-        ("replayed", f"{job.generation} times" if job.generation else None),
+        ("replayed", counted(job.generation, "time") if job.generation else None),
         ("worker", record.worker),
         ("tags", ", ".join(job.extras.tags)),
         ("metadata", json.dumps(dict(job.extras.metadata)) if job.extras.metadata else None),
@@ -183,7 +195,7 @@ def _attempt_row(attempt: Attempt) -> list[output.Cell]:
         str(attempt.lease),
         attempt.host,
         (attempt.worker, "dim"),
-        output.first_line(f"{error.type}: {error.message}") if error else "",
+        output.cause(error.text) if error else "",
     ]
 
 
@@ -204,9 +216,13 @@ async def _page(url: str | None, which: JobFilter, limit: int, cursor: str | Non
                 return JobPage(found, cursor)
 
 
-async def _job(url: str | None, job_id: str) -> tuple[JobRecord, list[Attempt]]:
+async def _job(url: str | None, job_id: str) -> tuple[JobRecord, list[Attempt], str | None]:
+    """Read a job, its attempts, and why it does not come to an end, if that is not as usual."""
     async with store.opened(url) as engine:
-        return await store.job(engine, job_id), await engine.inspector.attempts(job_id)
+        record = await store.job(engine, job_id)
+        found = None if record.state in TERMINAL else await engine.inspector.explain(job_id)
+        told = None if found is None or found.reasons[0].why in _USUAL else found.reasons[0].text
+        return record, await engine.inspector.attempts(job_id), told
 
 
 # ── operate ──────────────────────────────────────────────────────────────────────────────────
@@ -252,8 +268,40 @@ def unhold(
 def retry(
     job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
 ) -> None:
-    """Run waiting jobs now, and dead ones again."""
+    """Run waiting jobs now, and let dead ones go on with all attempts anew.
+
+    A dead job keeps its effect keys; `lamplighter jobs replay` starts it anew, with new ones.
+    """
     _operate("retry", job_ids, by, reason, url, as_json=as_json)
+
+
+@jobs.command()
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
+@store.operator_options
+@store.store_options
+def erase(
+    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
+) -> None:
+    """Erase jobs that have ended, with all that belongs to them; this cannot be undone.
+
+    Arguments, results, errors, attempts, logs and idempotency keys go; the audit log keeps who
+    erased which id, and why.
+    """
+    _operate("erase", job_ids, by, reason, url, as_json=as_json)
+
+
+@jobs.command()
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
+@store.operator_options
+@store.store_options
+def replay(
+    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
+) -> None:
+    """Start jobs that have ended anew: same id, new effect keys.
+
+    What they did outside is done again. `lamplighter dlq replay` takes filters.
+    """
+    _operate("replay", job_ids, by, reason, url, as_json=as_json)
 
 
 def _operate(
@@ -296,5 +344,9 @@ async def _verb(
             return await store_jobs.hold(ids, by=by, reason=reason)
         case "unhold":
             return await store_jobs.unhold(ids, by=by, reason=reason)
+        case "erase":
+            return await store_jobs.erase(ids, by=by, reason=reason)
+        case "replay":
+            return await store_jobs.replay(ids, by=by, reason=reason)
         case _:
             return await store_jobs.retry(ids, by=by, reason=reason)

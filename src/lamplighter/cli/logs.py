@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -11,8 +10,10 @@ import click
 
 from lamplighter import runtime
 from lamplighter.cli import output, reading, shapes, store
+from lamplighter.model.counts import counted
 from lamplighter.model.job import TERMINAL, Attempt
 from lamplighter.model.journal import Line, unpack
+from lamplighter.observability.logs import json_text
 from lamplighter.port.store import Engine
 
 POLL = 0.5
@@ -165,10 +166,9 @@ def _tell(entry: Entry, *, as_json: bool) -> bool:
     """Print one line; False when nobody reads any more."""
     if as_json:
         shape = shapes.line(entry.line, entry.lease, entry.attempt)
-        return output.tell(json.dumps(shape, ensure_ascii=False))
+        return output.tell(json_text(shape))
     if entry.cut:
-        lines = "line" if entry.cut == 1 else "lines"
-        output.tell(click.style(f"… {entry.cut:,} {lines} cut …", dim=True))
+        output.tell(click.style(f"… {counted(entry.cut, 'line')} cut …", dim=True))
     return output.tell(str(entry))
 
 

@@ -17,6 +17,7 @@ from lamplighter.cli.dlq import dlq
 from lamplighter.cli.doctor import doctor
 from lamplighter.cli.jobs import jobs
 from lamplighter.cli.migrate import migrate
+from lamplighter.cli.output import printable
 from lamplighter.cli.queues import queues
 from lamplighter.cli.schedules import schedules
 from lamplighter.cli.serve import serve
@@ -79,6 +80,10 @@ class Lamplighter(click.Group):
             code = FAILED
         sys.exit(code if isinstance(code, int) else 0)
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a command; `tokens` is `token`, because all other lists have the plural's name."""
+        return super().get_command(ctx, "token" if cmd_name == "tokens" else cmd_name)
+
     def _path(self, args: Sequence[str] | None, error: click.UsageError) -> str:
         """Name the command that was misused; an option without its value does not tell."""
         if error.ctx is not None:
@@ -94,9 +99,9 @@ class Lamplighter(click.Group):
 
 
 def _complain(cause: str, hint: str) -> None:
-    click.echo(click.style("error: ", fg="red", bold=True) + cause, err=True)
+    click.echo(click.style("error: ", fg="red", bold=True) + printable(cause), err=True)
     if hint:
-        click.echo("\n" + click.style("hint: ", fg="cyan", bold=True) + hint, err=True)
+        click.echo("\n" + click.style("hint: ", fg="cyan", bold=True) + printable(hint), err=True)
 
 
 @click.group(

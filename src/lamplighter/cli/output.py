@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -15,8 +16,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from lamplighter import runtime
+from lamplighter.cli import columns
+from lamplighter.model.counts import counted
 from lamplighter.model.job import Mark
 from lamplighter.model.journal import Progress
+from lamplighter.observability import logs, outlet
+from lamplighter.observability.logs import json_text
 from lamplighter.port.values import COUNT_LIMIT
 
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ STYLES = {
     "scheduled": "blue",
     "blocked": "blue",
     "retrying": "yellow",
+    "claimed": "cyan",
     "running": "bold yellow",
     "paused": "magenta",
     "cancelling": "magenta",
@@ -50,41 +56,70 @@ STYLES = {
 _SHORT = 1.0
 _STEPS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 _WIDE = 10_000
+_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
 
 
 # ── print ────────────────────────────────────────────────────────────────────────────────────
 
 
-def console(file: TextIO | None = None) -> Console:
+def width_of(target: TextIO) -> int:
+    """Return how many characters fit into a line; output that goes elsewhere has all the room."""
+    return shutil.get_terminal_size().columns if target.isatty() else _WIDE
+
+
+def console(file: TextIO | None = None, *, width: int | None = None) -> Console:
     """Give the terminal; output that goes elsewhere is neither coloured nor folded."""
     from rich.console import Console
 
     target = file or sys.stdout
-    width = None if target.isatty() else _WIDE
+    if width is None and not target.isatty():
+        width = _WIDE
     return Console(file=target, width=width, highlight=False, markup=False, emoji=False)
 
 
 def print_json(document: object) -> None:
     """Print one JSON document."""
-    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    click.echo(json_text(document, indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, empty: str) -> None:
-    """Print rows under their headings; columns named `>like this` are aligned to the right."""
+def print_table(declared: Sequence[str], rows: Iterable[Sequence[Cell]], *, empty: str) -> None:
+    """Print rows under their headings; `columns.column` says how columns are declared."""
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        right = column.startswith(">")
-        table.add_column(
-            column.lstrip(">"), justify="right" if right else "left", no_wrap=True, min_width=3
-        )
-    for row in rows:
-        table.add_row(*(_text(cell) for cell in row))
-    if not table.row_count:
+    cells = [[_text(cell) for cell in row] for row in rows]
+    if not cells:
         note(empty)
         return
+    head = [columns.column(each) for each in declared]
+    parts = [
+        columns.Part(
+            each,
+            width=max(len(each.name), *(cell.cell_len for cell in column)),
+            floor=max(len(cell) if _ID.fullmatch(cell.plain) else 0 for cell in column),
+            empty=not any(cell.plain for cell in column),
+        )
+        for each, column in zip(head, zip(*cells, strict=True), strict=True)
+    ]
+    drawn = columns.fitted(parts, width_of(sys.stdout))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, columns.GAP, 0, 0))
+    for each, width in zip(head, drawn, strict=True):
+        if width is not None:
+            right = "right" if each.right else "left"
+            table.add_column(each.name, justify=right, no_wrap=True, width=width)
+    for row in cells:
+        for cell, width in zip(row, drawn, strict=True):
+            cell.truncate(width or 0, overflow="ellipsis")
+        shown = (cell for cell, width in zip(row, drawn, strict=True) if width is not None)
+        table.add_row(*shown)
     _print(table)
+    hidden = [
+        part.column.name
+        for part, width in zip(parts, drawn, strict=True)
+        if width is None and not part.empty
+    ]
+    if hidden:
+        names = ", ".join(hidden)
+        note(f"\nhint: no room for {names}; a wider terminal or --json shows more")
 
 
 def print_fields(fields: Iterable[tuple[str, Cell | None]]) -> None:
@@ -107,7 +142,14 @@ def print_text(text: str, **style: Any) -> None:
 
 def note(text: str) -> None:
     """Tell the person at the terminal something that is not the answer itself."""
-    click.echo(text, err=True)
+    click.echo(printable(text), err=True)
+
+
+def never_block(*, as_json: bool = False) -> None:
+    """Let no reader of our output stop this process: what cannot be written is dropped."""
+    if as_json:
+        outlet.notice = logs.dropped_line
+    outlet.install()
 
 
 def tell(text: str, *, err: bool = False) -> bool:
@@ -127,7 +169,8 @@ def tell(text: str, *, err: bool = False) -> bool:
 
 
 def _print(table: RenderableType) -> None:
-    target = console()
+    # What may not be cut goes beyond the edge, and the terminal folds it.
+    target = console(width=_WIDE)
     with target.capture() as captured:
         target.print(table)
     # Cells are padded to the width of their column; at the end of a line that is only noise.
@@ -174,6 +217,15 @@ def first_line(text: str, limit: int = 100) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def cause(text: str, limit: int = 100) -> str:
+    """Return what an error says first and, where that announces more, its end, which says most."""
+    first = first_line(text, limit)
+    last = text.rstrip().rpartition("\n")[2].strip()
+    if last == first or not first.endswith(":"):
+        return first
+    return first_line(f"{first} {last}", limit)
+
+
 def status(name: str) -> Cell:
     """Colour a status, a state or an answer."""
     return name, STYLES.get(name, "")
@@ -188,12 +240,12 @@ def hold(mark: Mark | None) -> Cell:
 
 def letters(number: int) -> str:
     """Count dead letters."""
-    return "1 dead letter" if number == 1 else f"{number:,} dead letters"
+    return counted(number, "dead letter")
 
 
-def count(number: int) -> str:
+def count(number: int, *, at_least: bool = False) -> str:
     """Write a count that is exact only up to a limit."""
-    return f"≥ {number:,}" if number >= COUNT_LIMIT else f"{number:,}"
+    return f"≥ {number:,}" if at_least or number >= COUNT_LIMIT else f"{number:,}"
 
 
 def span(seconds: float) -> str:

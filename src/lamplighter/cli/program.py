@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import socket
 
 from lamplighter import config
 from lamplighter.app import App
-from lamplighter.cli import output
+from lamplighter.cli import output, store
 from lamplighter.config import Settings
 from lamplighter.coordinator import Declarer
+from lamplighter.fleet import Fleet
 from lamplighter.model.errors import InvalidApp
 from lamplighter.model.names import shown
+from lamplighter.port.schedules import NewSchedule
 from lamplighter.port.store import Engine
 from lamplighter.schedules import looked_at_next
 from lamplighter.worker.load import load, load_registry
@@ -48,10 +49,13 @@ def load_worker_app(spec: str, **given: object) -> App:
     return app
 
 
-def declarer(engine: Engine, app: App) -> Declarer:
+def declarer(engine: Engine, app: App, fleet: Fleet) -> Declarer:
     """Give the service that puts the schedules which a program declares."""
-    declared = tuple(map(looked_at_next, app.schedules.declared.values()))
-    return Declarer(engine, declared, by=socket.gethostname())
+
+    def declared() -> list[NewSchedule]:
+        return list(map(looked_at_next, app.schedules.declared.values()))
+
+    return Declarer(engine, declared, by=store.operator(None), fleet=fleet)
 
 
 def _tell_of_two_stores(used: str) -> None:

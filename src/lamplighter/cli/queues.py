@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 
 from lamplighter.cli import noting, output, reading, shapes, store
 from lamplighter.cli.listing import ListingGroup
-from lamplighter.model.errors import InvalidTime
+from lamplighter.client import queue_in_use, wake_workers
+from lamplighter.coordinator.outlook import running_jobs
+from lamplighter.model.errors import InvalidInput, InvalidTime
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.names import check_name, shown
 from lamplighter.model.retry import LONGEST_DELAY
 from lamplighter.port.access import About
-from lamplighter.port.values import QueueInfo, QueueSettings
+from lamplighter.port.outlook import lost_in
+from lamplighter.port.values import ChangeAnswer, QueueInfo, QueueSettings
 
 
 @click.group(cls=ListingGroup)
 def queues() -> None:
-    """List queues, or set how one is served."""
+    """List queues, set how one is served, or remove an empty one."""
 
 
 @queues.command("list")
 @store.store_options
 def list_queues(url: str | None, *, as_json: bool) -> None:
     """List queues with what waits and runs in them. Counts are exact to 10,000."""
-    found = store.run(_queues(url))
+    found, lost = store.run(_queues(url))
     if as_json:
-        output.print_json({"queues": [shapes.queue(queue) for queue in found]})
+        told = [{**shapes.queue(queue), "lost": lost[queue.name]} for queue in found]
+        output.print_json({"queues": told})
         return
     output.print_table(
-        ["queue", ">ready", ">scheduled", ">running", ">oldest due", ">max wait", "hold"],
+        ["queue", ">ready", ">scheduled", ">running", ">oldest due", ">max wait", "~hold"],
         (
             [
                 queue.name,
@@ -43,6 +49,12 @@ def list_queues(url: str | None, *, as_json: bool) -> None:
         ),
         empty="no queue yet; the first job submitted to one makes it",
     )
+    if lost:
+        told = ", ".join(f"{number:,} of {name}" for name, number in sorted(lost.items()))
+        output.note(
+            f"\nrunning, but their workers are dead or gone: {told}. They run again when a live "
+            "worker gives them back; `lamplighter doctor` says whether there is one"
+        )
 
 
 @queues.command("set")
@@ -75,6 +87,24 @@ def set_queue(
         output.print_text(f"queue {found.name}: longest wait {wait}{held_text}")
 
 
+@queues.command("remove")
+@click.argument("name")
+@store.operator_options
+@store.store_options
+def remove_queue(name: str, by: str | None, reason: str, url: str | None, *, as_json: bool) -> None:
+    """Remove an empty queue that no worker serves, with its settings.
+
+    It comes back with its next job, and is listed while it has any.
+    """
+    checked = check_name("queue", name)
+    answer = store.run(_remove(url, checked, store.operator(by), reason))
+    if as_json:
+        output.print_json({"name": checked, "answer": answer.value})
+    else:
+        done = answer is ChangeAnswer.DONE
+        output.print_text(f"queue {checked}: {'removed' if done else 'was removed before'}")
+
+
 def _max_wait_ms(text: str | None) -> int | None:
     if text is None:
         return None
@@ -88,9 +118,14 @@ def _max_wait_ms(text: str | None) -> int | None:
     return milliseconds(seconds)
 
 
-async def _queues(url: str | None) -> list[QueueInfo]:
+async def _queues(url: str | None) -> tuple[list[QueueInfo], Counter[str]]:
+    """Read queues, and count running jobs whose workers are dead, by queue."""
     async with store.opened(url) as engine:
-        return await engine.inspector.queues()
+        found = await engine.inspector.queues()
+        if not any(queue.running for queue in found):
+            return found, Counter()
+        workers = await engine.inspector.workers()
+        return found, lost_in(await running_jobs(engine.inspector), workers)
 
 
 async def _set(
@@ -99,5 +134,21 @@ async def _set(
     async with store.opened(url) as engine:
         await engine.settings.put_queue(name, settings, by=by, reason=reason)
         await noting.note(engine, "queues.put", [About(name)], by=by, reason=reason)
-        await store.wake_all(engine)
+        await wake_workers(engine)
         return next(queue for queue in await engine.inspector.queues() if queue.name == name)
+
+
+async def _remove(url: str | None, name: str, by: str, reason: str) -> ChangeAnswer:
+    async with store.opened(url) as engine:
+        answer = await engine.settings.remove_queue(name, by=by, reason=reason)
+        if answer is ChangeAnswer.UNKNOWN:
+            raise InvalidInput(
+                f"there is no queue {shown(name)}",
+                hint="`lamplighter queues list` shows all there are",
+                value=name,
+            )
+        if answer is ChangeAnswer.CONFLICT:
+            raise queue_in_use(name)
+        about = [About(name, answer=answer.value)]
+        await noting.note(engine, "queues.remove", about, by=by, reason=reason)
+        return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from lamplighter.cli import noting, output, reading, store
 from lamplighter.cli.schedule_job import Types
 from lamplighter.cli.schedule_words import NOTHING_AHEAD, changes, interval
 from lamplighter.model.errors import InvalidInput, InvalidOption, LamplighterError, UnknownType
-from lamplighter.model.names import shown
+from lamplighter.model.names import DEFAULT_TENANT, shown
 from lamplighter.model.retry import Retry
 from lamplighter.model.schedule import Calendar, Cron, Once, RRule
 from lamplighter.options import SubmitOptions, check_known
@@ -38,6 +39,7 @@ class Step:
     """What is done to one schedule."""
 
     what: str
+    tenant: str
     id: str
     new: NewSchedule | None = None
     changes: tuple[str, ...] = ()
@@ -47,7 +49,11 @@ class Step:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), default=Path("schedules.toml"))
 @click.option("--diff", is_flag=True, help="Only show what would change; 1 as exit code if any.")
-@click.option("--delete-others", metavar="PREFIX", help="Delete those with this prefix not in it.")
+@click.option(
+    "--delete-others",
+    metavar="PREFIX",
+    help="Delete those with this prefix not in it, of its tenants.",
+)
 @click.option("--force", is_flag=True, help="Do it even if no worker has told of a type.")
 @store.operator_options
 @store.store_options
@@ -101,11 +107,11 @@ async def _take(app: App, steps: list[Step], by: str, reason: str) -> None:
         About(new.id, new.tenant, put.answer.value) for new, put in zip(todo, answers, strict=True)
     ]
     await noting.note(engine, "schedules.put", about, by=by, reason=reason)
-    gone = [step.id for step in steps if step.what == "delete"]
-    if gone:
-        known = [await engine.schedules.schedule(one) for one in gone]
-        await app.schedules.delete(*gone, by=by, reason=reason)
-        about = [About(one.id, one.tenant) for one in known if one is not None]
+    gone = [step for step in steps if step.what == "delete"]
+    for tenant, some in groupby(gone, lambda step: step.tenant):
+        ids = [step.id for step in some]
+        await app.schedules.delete(*ids, by=by, reason=reason, tenant=tenant)
+        about = [About(one, tenant) for one in ids]
         await noting.note(engine, "schedule.delete", about, by=by, reason=reason)
 
 
@@ -114,14 +120,19 @@ def _show(steps: list[Step], file: Path, *, as_json: bool) -> None:
         output.print_json(
             {
                 "steps": [
-                    {"id": step.id, "what": step.what, "changes": list(step.changes)}
+                    {
+                        "tenant": step.tenant,
+                        "id": step.id,
+                        "what": step.what,
+                        "changes": list(step.changes),
+                    }
                     for step in steps
                 ]
             }
         )
     else:
         output.print_table(
-            ["", "schedule", ""],
+            ["", "schedule", "~"],
             (
                 [(step.what, _STYLES[step.what]), step.id, (", ".join(step.changes), "dim")]
                 for step in steps
@@ -218,18 +229,23 @@ async def _steps(app: App, wanted: list[NewSchedule], delete_others: str | None)
     engine = await app.engine()
     steps: list[Step] = []
     for new in wanted:
-        found = await engine.schedules.schedule(new.id)
+        found = await engine.schedules.schedule(new.id, tenant=new.tenant)
         if found is None:
-            steps.append(Step("create", new.id, new))
+            steps.append(Step("create", new.tenant, new.id, new))
         elif found.spec == new.spec:
-            steps.append(Step("same", new.id, new))
+            steps.append(Step("same", new.tenant, new.id, new))
         else:
-            steps.append(Step("change", new.id, new, tuple(changes(found.spec, new))))
+            what = tuple(changes(found.spec, new))
+            steps.append(Step("change", new.tenant, new.id, new, what))
     if delete_others is not None:
-        kept = {new.id for new in wanted}
-        which = ScheduleFilter(prefix=delete_others)
-        others = [one.id async for one in app.schedules.list(which) if one.id not in kept]
-        steps += [Step("delete", other) for other in others]
+        kept = {(new.tenant, new.id) for new in wanted}
+        tenants = {new.tenant for new in wanted} or {DEFAULT_TENANT}
+        which = ScheduleFilter(prefix=delete_others, tenants=tuple(tenants))
+        steps += [
+            Step("delete", one.record.tenant, one.id)
+            async for one in app.schedules.list(which)
+            if (one.record.tenant, one.id) not in kept
+        ]
     return steps
 
 

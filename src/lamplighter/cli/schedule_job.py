@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lamplighter.app import App
-from lamplighter.cli.fitting import check_names
+from lamplighter.cli.fitting import check_fit
 from lamplighter.job import Call
 from lamplighter.model.errors import UnknownType
 from lamplighter.model.names import shown
@@ -54,5 +54,5 @@ class Types:
         self.schema(name)
         made = await app.call(name, arguments, **options)
         if not self._force:
-            check_names(name, arguments, self._schemas.get(name, []))
+            check_fit(name, arguments, self._schemas.get(name, []))
         return made

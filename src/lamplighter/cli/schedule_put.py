@@ -53,7 +53,7 @@ _KEPT = click.IntRange(0, KEEP_LIMIT)
 @click.option("--keep-failed", type=_KEPT, help="Remember so many other runs.  [default: 100]")
 @click.option("--queue", help="Another queue than the type's own.")
 @click.option("--priority", help="critical, high, normal or low.")
-@click.option("--tenant", help="On whose behalf its jobs run.")
+@click.option("--tenant", help="Whose it is, and its jobs.  [default: default]")
 @click.option("--tag", "tags", multiple=True, help="What its jobs are found by; several times.")
 @click.option("--metadata", metavar="JSON", help="What travels with its jobs beside arguments.")
 @click.option("--timeout", metavar="DURATION", help="Time the handler has.")
@@ -89,15 +89,16 @@ def put(
         new = app.schedules.make(schedule_id, calendar, call, **options)
         by = store.operator(None)
         (answer,) = await app.schedules.put_many([new], by=by)
-        about = About(schedule_id, call.new.tenant, answer.answer.value)
+        about = About(schedule_id, new.tenant, answer.answer.value)
         await noting.note(await app.engine(), "schedules.put", [about], by=by)
-        return answer, await app.schedules.get(schedule_id)
+        return answer, await app.schedules.get(schedule_id, tenant=new.tenant)
 
     answer, found = store.run_app(url, work, create=force)
     if as_json:
         output.print_json(
             {
                 "id": schedule_id,
+                "tenant": found.record.tenant,
                 "answer": answer.answer.value,
                 "version": answer.version,
                 "next_run": output.instant(found.next_run_ms),

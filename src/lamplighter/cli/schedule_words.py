@@ -42,11 +42,12 @@ def when(found: Schedule, *, short: bool = False) -> output.Cell:
     return first + dot.strip() if short and rest else text
 
 
-def next_run(found: Schedule) -> str:
+def next_run(found: Schedule, *, short: bool = False) -> str:
     """Say when it is fired next."""
     if found.record.hold is not None:
         return "held"
-    return output.instant_and_away(found.next_run_ms) or "never again"
+    written = output.away if short else output.instant_and_away
+    return written(found.next_run_ms) or "never again"
 
 
 def why(found: RunRecord) -> str:

@@ -16,8 +16,9 @@ from lamplighter.cli.noting import Note
 from lamplighter.cli.schedule_file import apply
 from lamplighter.cli.schedule_put import put
 from lamplighter.cli.schedule_words import next_run, when, why
+from lamplighter.model.counts import counted
 from lamplighter.model.errors import WrongState
-from lamplighter.model.names import shown
+from lamplighter.model.names import DEFAULT_TENANT, shown
 from lamplighter.port.access import About
 from lamplighter.port.schedules import (
     Backfill,
@@ -68,7 +69,7 @@ def list_schedules(
     url: str | None,
     as_json: bool,
 ) -> None:
-    """List schedules by id, with what they run and when they do so next."""
+    """List schedules by tenant and id, with what they run and when they do so next."""
     which = ScheduleFilter(
         types=reading.names("job type", types),
         tenants=reading.names("tenant", tenants),
@@ -88,14 +89,19 @@ def list_schedules(
     if as_json:
         output.print_json({"schedules": [schedule_shapes.schedule(one) for one in found]})
         return
+    several = any(one.record.tenant != DEFAULT_TENANT for one in found)
     output.print_table(
-        ["schedule", "type", "when", "next run", ">fired", ">failures", "hold"],
+        [
+            *(["tenant"] if several else []),
+            *("schedule", "~type", "~when", "next run", ">fired", ">failures", "~hold"),
+        ],
         (
             [
+                *([schedule.record.tenant] if several else []),
                 schedule.id,
                 schedule.record.type,
                 when(schedule, short=True),
-                next_run(schedule),
+                next_run(schedule, short=True),
                 f"{schedule.record.fired:,}",
                 (str(schedule.record.failures), "red" if schedule.record.failures else "dim"),
                 output.hold(schedule.record.hold),
@@ -108,10 +114,11 @@ def list_schedules(
 
 @schedules.command()
 @click.argument("schedule_id", metavar="ID")
+@store.tenant_option
 @store.store_options
-def show(schedule_id: str, url: str | None, *, as_json: bool) -> None:
+def show(schedule_id: str, tenant: str, url: str | None, *, as_json: bool) -> None:
     """Show everything about a schedule."""
-    found = _run(url, lambda schedules: schedules.get(schedule_id))
+    found = _run(url, lambda schedules: schedules.get(schedule_id, tenant=tenant))
     if as_json:
         output.print_json(schedule_shapes.schedule(found))
         return
@@ -142,7 +149,7 @@ def show(schedule_id: str, url: str | None, *, as_json: bool) -> None:
             ("failures", _of(record.failures, policy.hold_after)),
             (
                 "kept runs",
-                f"{policy.keep_succeeded:,} that succeeded, {policy.keep_failed:,} others",
+                f"{policy.keep_succeeded:,} that succeeded, {counted(policy.keep_failed, 'other')}",
             ),
             ("hold", output.hold(record.hold)),
             ("backfill", _progress(record.backfill)),
@@ -155,6 +162,7 @@ def show(schedule_id: str, url: str | None, *, as_json: bool) -> None:
 
 @schedules.command()
 @click.argument("schedule_id", metavar="ID")
+@store.tenant_option
 @click.option(
     "--count",
     type=click.IntRange(1, 1000),
@@ -165,11 +173,17 @@ def show(schedule_id: str, url: str | None, *, as_json: bool) -> None:
 @click.option("--after", metavar="TIME", help="Show runs later than this instant.  [default: now]")
 @store.store_options
 def preview(
-    schedule_id: str, count: int, after: str | None, url: str | None, *, as_json: bool
+    *,
+    schedule_id: str,
+    tenant: str,
+    count: int,
+    after: str | None,
+    url: str | None,
+    as_json: bool,
 ) -> None:
     """Show the next occurrences, with marks where a change of the clocks acts."""
     start = None if after is None else reading.instant("--after", after)
-    found = _run(url, lambda schedules: schedules.get(schedule_id))
+    found = _run(url, lambda schedules: schedules.get(schedule_id, tenant=tenant))
     runs = found.preview(count, after=start)
     if as_json:
         output.print_json(
@@ -197,16 +211,17 @@ def preview(
 
 @schedules.command()
 @click.argument("schedule_id", metavar="ID")
+@store.tenant_option
 @limit_option(20, most=10_000)
 @store.store_options
-def runs(schedule_id: str, limit: int, url: str | None, *, as_json: bool) -> None:
+def runs(schedule_id: str, tenant: str, limit: int, url: str | None, *, as_json: bool) -> None:
     """Show the latest occurrences and what became of each."""
-    found = _run(url, lambda schedules: schedules.runs(schedule_id, limit=limit))
+    found = _run(url, lambda found: found.runs(schedule_id, limit=limit, tenant=tenant))
     if as_json:
         output.print_json({"id": schedule_id, "runs": [schedule_shapes.run(run) for run in found]})
         return
     output.print_table(
-        ["due", "state", "late by", "kind", "job", "why"],
+        ["due", "state", "late by", "?kind", "job", "~why"],
         (
             [
                 output.instant(run.due_ms) or "",
@@ -227,40 +242,64 @@ def runs(schedule_id: str, limit: int, url: str | None, *, as_json: bool) -> Non
 
 @schedules.command()
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@store.tenant_option
 @store.operator_options
 @store.store_options
 def hold(
-    ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
+    *,
+    ids: tuple[str, ...],
+    tenant: str,
+    by: str | None,
+    reason: str,
+    url: str | None,
+    as_json: bool,
 ) -> None:
     """Keep schedules from being fired. Jobs they have made go on; queued runs wait."""
     note = Note("schedule.hold", store.operator(by), reason)
-    answers = _change(url, ids, note, lambda found: found.hold(*ids, by=note.by, reason=reason))
+    given = {"by": note.by, "reason": reason, "tenant": tenant}
+    answers = _change(url, tenant, ids, note, lambda found: found.hold(*ids, **given))
     _print_answers(answers, "held", "was held before", as_json=as_json)
 
 
 @schedules.command()
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@store.tenant_option
 @store.operator_options
 @store.store_options
 def unhold(
-    ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
+    *,
+    ids: tuple[str, ...],
+    tenant: str,
+    by: str | None,
+    reason: str,
+    url: str | None,
+    as_json: bool,
 ) -> None:
     """Let held schedules go on; what was missed is made up for as their policy says."""
     note = Note("schedule.unhold", store.operator(by), reason)
-    answers = _change(url, ids, note, lambda found: found.unhold(*ids, by=note.by, reason=reason))
+    given = {"by": note.by, "reason": reason, "tenant": tenant}
+    answers = _change(url, tenant, ids, note, lambda found: found.unhold(*ids, **given))
     _print_answers(answers, "not held any more", "was not held", as_json=as_json)
 
 
 @schedules.command()
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@store.tenant_option
 @store.operator_options
 @store.store_options
 def delete(
-    ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
+    *,
+    ids: tuple[str, ...],
+    tenant: str,
+    by: str | None,
+    reason: str,
+    url: str | None,
+    as_json: bool,
 ) -> None:
     """Remove schedules and their history. Jobs that wait or run go on."""
     note = Note("schedule.delete", store.operator(by), reason)
-    answers = _change(url, ids, note, lambda found: found.delete(*ids, by=note.by, reason=reason))
+    given = {"by": note.by, "reason": reason, "tenant": tenant}
+    answers = _change(url, tenant, ids, note, lambda found: found.delete(*ids, **given))
     _print_answers(answers, "deleted", "was deleted before", as_json=as_json)
 
 
@@ -277,20 +316,27 @@ def _print_answers(
 
 @schedules.command()
 @click.argument("schedule_id", metavar="ID")
+@store.tenant_option
 @store.operator_options
 @store.store_options
 def trigger(
-    schedule_id: str, by: str | None, reason: str, url: str | None, *, as_json: bool
+    *,
+    schedule_id: str,
+    tenant: str,
+    by: str | None,
+    reason: str,
+    url: str | None,
+    as_json: bool,
 ) -> None:
     """Run a schedule's job now, as its overlap policy allows; 1 as exit code if it does not."""
     note = Note("schedule.trigger", store.operator(by), reason)
 
     async def work(schedules: Schedules) -> tuple[Triggered, Schedule]:
-        answer, _ = await schedules.trigger(schedule_id, by=note.by, reason=reason)
-        return answer, await schedules.get(schedule_id)
+        answer, _ = await schedules.trigger(schedule_id, by=note.by, reason=reason, tenant=tenant)
+        return answer, await schedules.get(schedule_id, tenant=tenant)
 
     answer, found = _change(
-        url, [schedule_id], note, work, lambda done: "done" if done[0].job_id else "skipped"
+        url, tenant, [schedule_id], note, work, lambda done: "done" if done[0].job_id else "skipped"
     )
     state = None if answer.state is None else answer.state.value
     if as_json:
@@ -313,6 +359,7 @@ def trigger(
 
 @schedules.command()
 @click.argument("schedule_id", metavar="ID")
+@store.tenant_option
 @click.option("--from", "start", metavar="TIME", required=True, help="After this instant…")
 @click.option("--to", "end", metavar="TIME", required=True, help="…up to this one.")
 @click.option(
@@ -327,6 +374,7 @@ def trigger(
 def backfill(
     *,
     schedule_id: str,
+    tenant: str,
     start: str,
     end: str,
     at_once: int,
@@ -343,10 +391,11 @@ def backfill(
     note = Note("schedule.backfill", store.operator(by), reason)
     answer = _change(
         url,
+        tenant,
         [schedule_id],
         note,
         lambda schedules: schedules.backfill(
-            schedule_id, first, last, limit=at_once, by=note.by, reason=reason
+            schedule_id, first, last, limit=at_once, by=note.by, reason=reason, tenant=tenant
         ),
     )
     if as_json:
@@ -363,21 +412,21 @@ def _run(url: str | None, work: Callable[[Schedules], Awaitable[T]]) -> T:
     return store.run_app(url, lambda app: work(app.schedules))
 
 
-def _change(
+def _change(  # noqa: PLR0917
     url: str | None,
+    tenant: str,
     ids: Sequence[str],
     note: Note,
     work: Callable[[Schedules], Awaitable[T]],
     answer: Callable[[T], str] = lambda _: "done",
 ) -> T:
-    """Do something to schedules, and note it."""
+    """Do something to schedules of a tenant, and note it."""
 
     async def main(app: App) -> T:
         engine = await app.engine()
-        known = [await engine.schedules.schedule(one) for one in dict.fromkeys(ids)]
         done = await work(app.schedules)
         word = answer(done)
-        about = [About(one.id, one.tenant, word) for one in known if one is not None]
+        about = [About(one, tenant, word) for one in dict.fromkeys(ids)]
         await noting.note(engine, note.action, about, by=note.by, reason=note.reason)
         return done
 
@@ -397,4 +446,4 @@ def _progress(found: Backfill | None) -> str | None:
     if found is None:
         return None
     first, last, at = map(output.instant, (found.from_ms, found.to_ms, found.cursor_ms))
-    return f"{first} to {last}, at {at}: {found.made:,} jobs so far"
+    return f"{first} to {last}, at {at}: {counted(found.made, 'job')} so far"

@@ -63,6 +63,7 @@ def serve(
     types of that program. Without --require-token or one of the options below it only programs
     on this machine can be served.
     """
+    output.never_block(as_json=as_json)
     with extra.server():
         from lamplighter.server import loop, serving
 

@@ -14,6 +14,7 @@ from lamplighter import runtime
 from lamplighter.app import App
 from lamplighter.model.errors import InvalidOption
 from lamplighter.server import serving
+from lamplighter.server.auth import Principal
 from lamplighter.server.route import Table
 from lamplighter.server.routes import TABLE, dev
 from lamplighter.server.service import HttpService
@@ -27,19 +28,21 @@ PATIENCE = 2.0
 
 
 class Site:
-    """Serves one program to whoever has the key, which is drawn here and kept nowhere."""
+    """Serves one program to whoever has a link that was made here, and to tokens of its store."""
 
     def __init__(self, app: App, stage: dev.Stage, port: int | None) -> None:
-        # No word of a dictionary, and short enough for a line of a terminal.
-        key = f"{runtime.random_bits(160):040x}"
         self._listener = bound(port)
-        self._service = HttpService(app, [key])
+        self._service = HttpService(app, tokens=True)
+        self._service.in_development = True
         table = Table([*TABLE, *dev.routes(stage)])
         self._running = serving.Running(self._service, self._listener, table)
         self._task: asyncio.Task[None] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self.address = f"{serving.url_of(self._listener)}/#token={key}"
-        """The console, for whoever may see it: what stands behind `#` is sent to nobody."""
+
+    def link(self) -> str:
+        """Make a link to the console that logs a browser in, once and within some minutes."""
+        code = self._service.codes.issue(Principal(name="dev"))
+        return f"{serving.url_of(self._listener)}/#code={code}"
 
     async def start(self, on_crash: Callable[[BaseException], None]) -> None:
         """Begin to serve."""
@@ -63,7 +66,7 @@ class Site:
         # Everybody on this machine can read what programs are started with, but not this file.
         self._folder = tempfile.TemporaryDirectory(prefix="lamplighter-")
         page = Path(self._folder.name) / "console.html"
-        leads = f'<meta http-equiv="refresh" content="0; url={escape(self.address)}">'
+        leads = f'<meta http-equiv="refresh" content="0; url={escape(self.link())}">'
         page.write_text(f"<!doctype html>{leads}<title>Lamplighter</title>\n", encoding="utf-8")
         await asyncio.to_thread(webbrowser.open, page.as_uri())
 

@@ -15,12 +15,13 @@ import click
 
 from lamplighter import config
 from lamplighter.app import App
-from lamplighter.client import unknown
+from lamplighter.client import unknown, wake_workers
 from lamplighter.config import Settings
 from lamplighter.connect import connect
 from lamplighter.model.errors import StoreUnreachable
 from lamplighter.model.job import JobRecord
-from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
+from lamplighter.model.names import DEFAULT_TENANT
+from lamplighter.port.store import CANCEL_TOPIC, FINISHED_TOPIC, Engine
 from lamplighter.port.values import ChangeAnswer, Changed
 
 T = TypeVar("T")
@@ -50,6 +51,13 @@ def operator_options(command: Command) -> Command:
     by = click.option("--by", metavar="NAME", help="Who asks for it.  [default: you@this-host]")
     reason = click.option("--reason", metavar="TEXT", default="", help="Why; others will see it.")
     return by(reason(command))
+
+
+def tenant_option(command: Command) -> Command:
+    """Let the user say whose schedule is meant."""
+    return click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose it is.")(
+        command
+    )
 
 
 def operator(given: str | None) -> str:
@@ -116,7 +124,7 @@ def refuse_to_create(url: str) -> None:
             f"there is no store `{path}` yet",
             hint="name another one with --url or LAMPLIGHTER_URL; `lamplighter dev`, `worker`, "
             "`serve` and `migrate` make a new one",
-            value=url,
+            value=str(path),
         )
 
 
@@ -135,12 +143,8 @@ async def change(engine: Engine, ids: Sequence[str], verb: Change) -> list[Chang
     for start in range(0, len(ids), size):
         answers += await verb(ids[start : start + size])
     if any(answer.answer in {ChangeAnswer.DONE, ChangeAnswer.REQUESTED} for answer in answers):
+        if any(answer.answer is ChangeAnswer.REQUESTED for answer in answers):
+            await engine.wakeup.notify(CANCEL_TOPIC)
         await engine.wakeup.notify(FINISHED_TOPIC)
-        await wake_all(engine)
+        await wake_workers(engine)
     return answers
-
-
-async def wake_all(engine: Engine) -> None:
-    """Wake all workers, because something that kept jobs from running has changed."""
-    for queue in await engine.inspector.queues(most=0):
-        await engine.wakeup.notify(queue_topic(queue.name))

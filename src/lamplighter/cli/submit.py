@@ -13,7 +13,7 @@ import click
 from lamplighter import config
 from lamplighter.app import App
 from lamplighter.cli import output, reading, store
-from lamplighter.cli.fitting import check_names
+from lamplighter.cli.fitting import check_fit
 from lamplighter.cli.program import load_app
 from lamplighter.handle import Handle
 from lamplighter.model.errors import UnknownType
@@ -126,7 +126,7 @@ async def _for_published(
     schemas: list[dict[str, Any]] = [json.loads(row.schema) for row in versions]
     arguments = reading.arguments(texts, schemas[0] if schemas else {})
     if not force:
-        check_names(type, arguments, schemas)
+        check_fit(type, arguments, schemas)
     return arguments
 
 

@@ -8,6 +8,7 @@ import click
 
 from lamplighter.cli import noting, output, shapes, store
 from lamplighter.cli.listing import ListingGroup
+from lamplighter.client import wake_workers
 from lamplighter.model.errors import InvalidInput
 from lamplighter.model.names import check_name, shown
 from lamplighter.model.stride import DEFAULT_WEIGHT, MAX_WEIGHT, MIN_WEIGHT
@@ -60,7 +61,7 @@ def show(name: str, url: str | None, *, as_json: bool) -> None:
 
 def _print(found: Sequence[TenantInfo], *, empty: str) -> None:
     output.print_table(
-        ["tenant", ">weight", ">waiting", ">running", "hold"],
+        ["tenant", ">weight", ">waiting", ">running", "~hold"],
         (
             [
                 tenant.name,
@@ -124,6 +125,6 @@ async def _set(
     async with store.opened(url) as engine:
         await engine.settings.put_tenant(name, settings, by=by, reason=reason)
         await noting.note(engine, "tenants.put", [About(name, name)], by=by, reason=reason)
-        await store.wake_all(engine)
+        await wake_workers(engine)
         found = await engine.inspector.tenant(name)
     return found or TenantInfo(name=name, weight=settings.weight or DEFAULT_WEIGHT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import click
 
 from lamplighter import runtime
@@ -11,6 +13,7 @@ from lamplighter.model.access import (
     PREFIX_BITS,
     SECRET_BITS,
     Scope,
+    code_of,
     digest_of,
     prefix_of,
     token_of,
@@ -23,11 +26,13 @@ from lamplighter.port.store import Engine
 from lamplighter.port.values import ChangeAnswer
 
 PAGE = 500
+DEFAULT_LIFETIME = "90d"
+CODE_LIFETIME_MS = 5 * 60_000
 
 
-@click.group(cls=ListingGroup)
+@click.group(cls=ListingGroup, short_help="Manage the tokens of the HTTP service; log in.")
 def token() -> None:
-    """List, create and revoke the tokens of the HTTP service."""
+    """List, create and revoke the tokens of the HTTP service, and log a browser in."""
 
 
 @token.command()
@@ -41,7 +46,13 @@ def token() -> None:
     help="What it lets them do; several times for more.",
 )
 @click.option("--tenant", help="The only tenant it is good for.  [default: all]")
-@click.option("--expires", metavar="DURATION", help="How long it is good for.  [default: ever]")
+@click.option(
+    "--expires",
+    metavar="DURATION",
+    default=DEFAULT_LIFETIME,
+    show_default=True,
+    help="How long it is good for; `never` for a token without an end.",
+)
 @click.option("--by", metavar="NAME", help="Who asks for it.  [default: you@this-host]")
 @store.store_options
 def create(
@@ -49,7 +60,7 @@ def create(
     name: str,
     scopes: tuple[str, ...],
     tenant: str | None,
-    expires: str | None,
+    expires: str,
     by: str | None,
     url: str | None,
     as_json: bool,
@@ -64,11 +75,78 @@ def create(
         tenant=None if tenant is None else check_name("tenant", tenant),
         lifetime_ms=_lifetime_ms(expires),
     )
-    record = store.run(_create(url, new, store.operator(by)))
+    record = store.run(_create(url, new, store.operator(by), "token.create"))
     if as_json:
         output.print_json({"token": text, **_shape(record)})
     else:
         click.echo(text)
+        output.note(f"{prefix}: {_state(record)}")
+
+
+@token.command()
+@click.option("--name", help="Who logs in; stands in the audit log.  [default: you@this-host]")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    default=(Scope.OPERATOR.value,),
+    show_default=True,
+    type=click.Choice([scope.value for scope in Scope]),
+    help="What the session lets them do; several times for more.",
+)
+@click.option("--tenant", help="The only tenant the session is good for.  [default: all]")
+@click.option(
+    "--address",
+    metavar="URL",
+    default="http://127.0.0.1:8080",
+    show_default=True,
+    help="Where the service is, as the browser reaches it.",
+)
+@click.option("--by", metavar="NAME", help="Who asks for it.  [default: you@this-host]")
+@store.store_options
+def login(
+    *,
+    name: str | None,
+    scopes: tuple[str, ...],
+    tenant: str | None,
+    address: str,
+    by: str | None,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Print a link that logs a browser in to the console, once and within five minutes.
+
+    Nothing in it is of use to anybody afterwards. The session ends when nobody uses it, when it is
+    logged out, or with `lamplighter token revoke`.
+    """
+    place = _address(address)
+    who = store.operator(by)
+    prefix, code = code_of(runtime.random_bits(PREFIX_BITS), runtime.random_bits(SECRET_BITS))
+    new = NewToken(
+        prefix=prefix,
+        digest=digest_of(code),
+        name=check_name("name", name or who),
+        scopes=tuple(dict.fromkeys(scopes)),
+        tenant=None if tenant is None else check_name("tenant", tenant),
+        lifetime_ms=CODE_LIFETIME_MS,
+    )
+    store.run(_create(url, new, who, "token.login"))
+    link = f"{place}/#code={code}"
+    if as_json:
+        output.print_json({"url": link, "code": code, "prefix": prefix, "scopes": list(scopes)})
+    else:
+        click.echo(link)
+
+
+def _address(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment:
+        raise InvalidInput(
+            f"--address {shown(text)} is no address of a service",
+            hint="give it as the browser has it, as in https://jobs.example.com",
+            value=text,
+        )
+    return text.rstrip("/")
 
 
 @token.command("list")
@@ -80,7 +158,7 @@ def list_tokens(url: str | None, *, as_json: bool) -> None:
         output.print_json({"tokens": [_shape(record) for record in found]})
         return
     output.print_table(
-        ["prefix", "name", "scopes", "tenant", "state", "created", "by"],
+        ["prefix", "~name", "~scopes", "?~tenant", "state", "created", "?~by"],
         (
             [
                 record.prefix,
@@ -88,7 +166,7 @@ def list_tokens(url: str | None, *, as_json: bool) -> None:
                 " ".join(record.scopes),
                 record.tenant or "",
                 (_state(record), "" if _state(record) == "good" else "dim"),
-                output.instant_and_away(record.created_at_ms) or "",
+                output.away(record.created_at_ms),
                 record.created_by,
             ]
             for record in found
@@ -115,14 +193,14 @@ def revoke(prefix: str, by: str | None, reason: str, url: str | None, *, as_json
         output.print_text(f"{known}: {'revoked' if done else 'was revoked before'}")
 
 
-def _lifetime_ms(text: str | None) -> int | None:
-    if text is None:
+def _lifetime_ms(text: str) -> int | None:
+    if text == "never":
         return None
     seconds = reading.duration("--expires", text)
     if not 1 <= seconds <= 3650 * 86_400:
         raise InvalidTime(
             f"--expires {shown(text)} is less than a second or more than ten years",
-            hint="give how long the token is good for, as in 30d",
+            hint="give how long the token is good for, as in 30d, or `never`",
             value=text,
         )
     return milliseconds(seconds)
@@ -161,7 +239,7 @@ def _shape(record: TokenRecord) -> dict[str, object]:
 # ── with the store ───────────────────────────────────────────────────────────────────────────
 
 
-async def _create(url: str | None, new: NewToken, by: str) -> TokenRecord:
+async def _create(url: str | None, new: NewToken, by: str, action: str) -> TokenRecord:
     async with store.opened(url) as engine:
         answer = await engine.access.put_token(new, by=by)
         if answer is ChangeAnswer.CONFLICT:
@@ -169,7 +247,7 @@ async def _create(url: str | None, new: NewToken, by: str) -> TokenRecord:
                 f"there is a token {shown(new.prefix)} already", hint="try again: one is drawn anew"
             )
         about = About(new.prefix, new.tenant, " ".join(new.scopes))
-        await noting.note(engine, "token.create", [about], by=by, reason=new.name)
+        await noting.note(engine, action, [about], by=by, reason=new.name)
         return await _token(engine, new.prefix)
 
 

@@ -16,7 +16,7 @@ from lamplighter import runtime
 from lamplighter.model.errors import StoreError
 from lamplighter.model.job import TERMINAL, Fence, JobState
 from lamplighter.observability import events
-from lamplighter.port.store import Inspector
+from lamplighter.port.inspector import Inspector
 from lamplighter.service import Service
 from lamplighter.worker.process import ChildProcess
 

@@ -6,6 +6,7 @@ import click
 
 from lamplighter.cli import noting, output, shapes, store
 from lamplighter.cli.listing import ListingGroup
+from lamplighter.client import wake_workers
 from lamplighter.model.names import check_name, shown
 from lamplighter.port.access import About
 from lamplighter.port.values import TypeRow, TypeSettings
@@ -25,7 +26,7 @@ def list_types(url: str | None, *, as_json: bool) -> None:
         output.print_json({"types": [shapes.job_type(row) for row in found]})
         return
     output.print_table(
-        ["type", "queue", "priority", ">live workers", "version", "hold"],
+        ["type", "~queue", "priority", ">live workers", "?version", "~hold"],
         (
             [
                 row.name,
@@ -102,5 +103,5 @@ async def _set(
             await engine.settings.put_type(name, settings, by=by, reason=reason)
         changed = [About(name) for name in names]
         await noting.note(engine, "types.put", changed, by=by, reason=reason)
-        await store.wake_all(engine)
+        await wake_workers(engine)
         return await engine.inspector.types()

@@ -30,6 +30,7 @@ LOOK = 2
 """Every so many pictures the store is asked."""
 
 _KEYS = "k kill -9 a child · r reload · p pause the view · q quit"
+_LINK = "c new link · "
 _PAUSED = "the view is paused, the work is not · p to go on · q quit"
 
 
@@ -146,7 +147,8 @@ class LiveView:
                 ) as live,
             ):
                 self._live = live
-                self._keys = self._board.keys = _KEYS if has_keys else self._keys
+                known = f"{_LINK}{_KEYS}" if "c" in keys else _KEYS
+                self._keys = self._board.keys = known if has_keys else self._keys
                 try:
                     yield
                 finally:
@@ -213,7 +215,7 @@ class Painter(Service):
         inspector = self._inspector
         return Facts(
             queues=await inspector.queues(),
-            workers=[w for w in await inspector.workers() if w.state != "dead"],
+            workers=[w for w in await inspector.workers() if w.lives],
             counts=await inspector.counts(),
             children=[_child(child) for child in self._supervisor.children],
             running=await self._running(),

@@ -6,7 +6,10 @@ import click
 
 from lamplighter.cli import output, reading, shapes, store
 from lamplighter.client import unknown
-from lamplighter.port.values import Explanation
+from lamplighter.model.job import TERMINAL
+from lamplighter.port.values import Explanation, Why
+
+_HELD = (Why.RUNNING, Why.WORKER_SUSPECT)
 
 
 @click.command(short_help="Say why a job is not running.")
@@ -22,8 +25,12 @@ def why(job_id: str, url: str | None, *, as_json: bool) -> None:
     record = found.record
     output.print_text(f"{record.job.type} {record.job.id} is {record.status.value}:", bold=True)
     for reason in found.reasons:
-        until = f" (until {output.instant(reason.until_ms)})" if reason.until_ms else ""
+        held = "its lease lasts " if reason.why in _HELD else ""
+        until = f" ({held}until {output.instant(reason.until_ms)})" if reason.until_ms else ""
         output.print_text(f"  {reason.text}{until}")
+    if record.state in TERMINAL and record.error is not None:
+        output.print_text(f"  its last error: {output.cause(record.error.text)}")
+        output.note(f"hint: `lamplighter jobs show {record.job.id}` has all of it")
 
 
 async def _explain(url: str | None, job_id: str) -> Explanation:

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import click
 
 from lamplighter import coordinator
-from lamplighter.cli import observing, reading, store
+from lamplighter.cli import observing, output, reading, store
 from lamplighter.cli.feed import Printer
 from lamplighter.cli.program import declarer, load_worker_app
 from lamplighter.config import Settings
+from lamplighter.coordinator.outlook import Lookout
 from lamplighter.fleet import Fleet
 from lamplighter.model.errors import InvalidOption
 from lamplighter.observability import endpoint, events, logs
@@ -112,8 +113,9 @@ def worker(
 
     The first signal lets running jobs finish within the grace, a second one hurries. SIGHUP
     replaces the children by fresh ones that read the program anew; no job is disturbed. Events are
-    printed to stdout, a line each; when nobody reads them any more, the worker ends too.
+    printed to stdout, a line each; when their reader has gone, the worker ends too.
     """
+    output.never_block(as_json=as_json)
     asked = None if queues is None else queue_list.parse(queues)
     app = load_worker_app(
         spec,
@@ -129,12 +131,15 @@ def worker(
     chosen = no_services if no_coordinator else coordinator.services
 
     def services(engine: Engine, settings: Settings, fleet: Fleet) -> Sequence[Service]:
-        return (*chosen(engine, settings, fleet), declarer(engine, app))
+        own = (declarer(engine, app, fleet), Lookout(engine, fleet))
+        return (*chosen(engine, settings, fleet), *own)
 
     listener = observing.listener(metrics_port)
     work = _work(
         spec, settings, printer, listener, verbose=verbose, queues=asked, services=services
     )
+    for text in () if asked is None else queue_list.misfits(asked.queues, app.registry):
+        printer.on_event(events.WORKER_WARNED, {"text": text})
     if not store.run(work):
         sys.exit(FAILED)
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 import click
 
 from lamplighter.cli import output, shapes, store
+from lamplighter.cli.listing import ListingGroup
 from lamplighter.port.values import WorkerInfo
 
 
-@click.command()
+@click.group(cls=ListingGroup)
+def workers() -> None:
+    """List the workers and how they are."""
+
+
+@workers.command("list")
 @store.store_options
-def workers(url: str | None, *, as_json: bool) -> None:
+def list_workers(url: str | None, *, as_json: bool) -> None:
     """List the workers and how they are."""
     found = store.run(_workers(url))
     if as_json:
         output.print_json({"workers": [shapes.worker(worker) for worker in found]})
         return
     output.print_table(
-        ["state", "host", ">pid", ">running", ">slots", "queues", "last beat", "worker"],
+        ["state", "?~host", ">pid", ">running", ">slots", "~queues", "last beat", "worker"],
         (
             [
                 output.status(worker.state),

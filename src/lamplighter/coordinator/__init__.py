@@ -7,12 +7,13 @@ from lamplighter.coordinator.declare import Declarer
 from lamplighter.coordinator.fire import Firer
 from lamplighter.coordinator.prune import Pruner
 from lamplighter.coordinator.rescue import Rescuer
+from lamplighter.coordinator.versions import VersionWatch
 from lamplighter.coordinator.zones import Zones
 from lamplighter.fleet import Fleet
 from lamplighter.port.store import Engine
 from lamplighter.service import Service
 
-__all__ = ["Declarer", "Firer", "Pruner", "Rescuer", "Zones", "services"]
+__all__ = ["Declarer", "Firer", "Pruner", "Rescuer", "VersionWatch", "Zones", "services"]
 
 
 def services(engine: Engine, settings: Settings, fleet: Fleet | None = None) -> list[Service]:
@@ -25,4 +26,5 @@ def services(engine: Engine, settings: Settings, fleet: Fleet | None = None) -> 
         Firer(engine, settings, fleet),
         Zones(engine),
         Pruner(engine, settings),
+        VersionWatch(engine, settings, fleet),
     ]

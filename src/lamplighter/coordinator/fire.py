@@ -13,12 +13,12 @@ from lamplighter.coordinator.plan import plan
 from lamplighter.coordinator.right_of_way import RightOfWay
 from lamplighter.coordinator.writing import complain, portions, write
 from lamplighter.fleet import Fleet
-from lamplighter.model.recurring import Template
+from lamplighter.model.recurring import Overlap, Template
 from lamplighter.model.schedule import tzdata_version
 from lamplighter.observability import events
 from lamplighter.port import specs
 from lamplighter.port.schedules import FireAnswer, Fired, Firing
-from lamplighter.port.store import Engine, queue_topic
+from lamplighter.port.store import CANCEL_TOPIC, Engine, queue_topic
 from lamplighter.service import Service
 
 BATCH, PLANNED = 250, 100
@@ -172,11 +172,11 @@ class Firer(Service):
             try:
                 spec = specs.from_text(one.record.spec, one.record.id)
                 batch.firings.append(plan(one, spec, due.now_ms, self._zones))
-                batch.templates[one.record.id] = spec.template
+                batch.templates[one.record.tenant, one.record.id] = spec.template
                 batch.note_lag(one.record.due_ms)
             except Exception as error:  # noqa: BLE001 - one schedule must not stop the others
                 self.counts.unreadable += 1
-                complain(self.name, one.record.id, error)
+                complain(self.name, one.record.tenant, one.record.id, error)
         return batch
 
     def _pause(self, poll_after_ms: float | None) -> float:
@@ -212,20 +212,31 @@ class Firer(Service):
             if answer.skipped > planned:
                 counts.skipped["overlap"] += answer.skipped - planned
             if firing.hold is not None:
-                events.emit(events.SCHEDULE_HELD, schedule=firing.id, reason=firing.hold)
+                events.emit(
+                    events.SCHEDULE_HELD,
+                    tenant=firing.tenant,
+                    schedule=firing.id,
+                    reason=firing.hold,
+                )
 
     async def _tell(self, batch: _Batch, written: Sequence[tuple[Firing, Fired]]) -> None:
         """Wake workers for the jobs that may run now."""
         jobs: defaultdict[str, Counter[str]] = defaultdict(Counter[str])
-        for _, answer in written:
+        for firing, answer in written:
             if answer.started:
-                template = batch.templates[answer.id]
+                template = batch.templates[firing.tenant, firing.id]
                 jobs[template.queue][template.type] += len(answer.started)
         started = sum(sum(types.values()) for types in jobs.values())
         if started:
             events.emit(events.SCHEDULES_FIRED, count=started)
         for queue, types in jobs.items():
             await self._engine.wakeup.notify(queue_topic(queue), jobs=types)
+        if any(answer.started and _cancels(firing) for firing, answer in written):
+            await self._engine.wakeup.notify(CANCEL_TOPIC)
+
+
+def _cancels(firing: Firing) -> bool:
+    return any(run.overlap is Overlap.CANCEL_RUNNING for run in firing.runs)
 
 
 @dataclass(slots=True)
@@ -236,7 +247,10 @@ class _Batch:
     poll_after_ms: int | None
     now_ms: int
     firings: list[Firing] = field(default_factory=list[Firing])
-    templates: dict[str, Template] = field(default_factory=dict[str, Template])
+    templates: dict[tuple[str, str], Template] = field(
+        default_factory=dict[tuple[str, str], Template]
+    )
+    """By tenant and id of the schedule."""
     lag_ms: int = 0
     """For how long the oldest has been due. What nobody can read is not ours to catch up."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lamplighter.model.recurring import ON_TIME_MS, CatchUp, Overlap, Spec
+from lamplighter.model.schedule.effort import bounded
 from lamplighter.model.timetable import Timetable
 from lamplighter.port.schedules import (
     Backfill,
@@ -33,11 +34,13 @@ def plan(due: DueSchedule, spec: Spec, now_ms: int, zones: str) -> Firing:
     record, policy = due.record, spec.policy
     same = _unchanged(record, spec, zones)
     if policy.hold_after is not None and record.failures >= policy.hold_after:
-        return replace(same, hold=f"its last {record.failures} runs have failed")
+        return replace(same, hold=_held(record.failures))
     times = Timetable(record.id, spec)
-    planned = _planned(same, times, now_ms, record.fired)
-    if record.backfill is not None:
-        planned = _backfilled(planned, record.backfill, times, due.backfilling, now_ms)
+    # Others are planned after it: all its searches together may cost as much as one.
+    with bounded():
+        planned = _planned(same, times, now_ms, record.fired)
+        if record.backfill is not None:
+            planned = _backfilled(planned, record.backfill, times, due.backfilling, now_ms)
     return planned
 
 
@@ -49,8 +52,14 @@ def replanned(record: ScheduleRecord, spec: Spec, zones: str) -> Firing:
     return replace(_unchanged(record, spec, zones), due_ms=due_ms)
 
 
+def _held(failures: int) -> str:
+    told = "run has" if failures == 1 else f"{failures:,} runs have"
+    return f"its last {told} failed"
+
+
 def _unchanged(record: ScheduleRecord, spec: Spec, zones: str) -> Firing:
     return Firing(
+        tenant=record.tenant,
         id=record.id,
         version=record.version,
         cursor_ms=record.cursor_ms,
@@ -101,6 +110,7 @@ def _planned(same: Firing, times: Timetable, now_ms: int, fired: int) -> Firing:
 def _one(same: Firing, times: Timetable, due_ms: int, following: int | None) -> Firing:
     """Start the only occurrence that has fallen due, as almost always."""
     return Firing(
+        tenant=same.tenant,
         id=same.id,
         version=same.version,
         cursor_ms=same.cursor_ms,
@@ -134,8 +144,8 @@ def _backfilled(
 ) -> Firing:
     """Add as many runs of the backfill as there is room for."""
     room = max(0, min(backfill.limit - unfinished, MOST_RUNS - len(planned.runs)))
-    found = times.unbounded(backfill.cursor_ms, backfill.to_ms, room + 1)
-    chosen, more = found[:room], len(found) > room
+    chosen, everything = times.unbounded(backfill.cursor_ms, backfill.to_ms, room)
+    more = not everything
     runs = tuple(
         Run(
             due_ms=due_ms,

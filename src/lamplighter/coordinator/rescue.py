@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from lamplighter import runtime
 from lamplighter.config import Settings
+from lamplighter.coordinator.versions import WORKER
 from lamplighter.fleet import Fleet
 from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreError
-from lamplighter.model.job import TERMINAL, JobState
+from lamplighter.model.job import TERMINAL, Claim, Delivery, JobState
 from lamplighter.model.lifecycle import Settlement
-from lamplighter.model.outcome import AbandonCause, Abandoned
+from lamplighter.model.outcome import AbandonCause, Abandoned, Outcome, Released
 from lamplighter.observability import events
+from lamplighter.observability.failures import process_log
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import Expired, SettleAnswer, Settled
 from lamplighter.service import Service
@@ -31,6 +33,7 @@ SLACK = 0.2
 """Seconds by which clocks may differ over one interval."""
 
 _LOST = Abandoned(AbandonCause.WORKER_LOST)
+_UNCHARGED = Released()
 
 
 class Rescuer(Service):
@@ -38,6 +41,7 @@ class Rescuer(Service):
 
     Runs on every node. What it writes is guarded by the fence and by "still expired", so two
     rescuers, or one that acts on old news, change nothing that was renewed or settled meanwhile.
+    A job that somebody else has locked is left to a later look.
 
     Where there are few workers, each looks at every step. Of more than some dozens each looks less
     often, at times of its own, so that all of them together look about 200 times a second: what
@@ -52,6 +56,7 @@ class Rescuer(Service):
     def __init__(self, engine: Engine, settings: Settings, fleet: Fleet | None = None) -> None:
         super().__init__()
         self._engine = engine
+        self._failures = process_log() if settings.log_failures else None
         self._fleet = fleet or Fleet()
         self._share = 0.5 + runtime.random()
         """Of the usual rest: with as many different ones as there are workers, looks are spread."""
@@ -62,16 +67,21 @@ class Rescuer(Service):
         self._limit = BATCH
         self._last_ms: int | None = None
         self._not_before = 0.0
+        self._slept = False
         self._looked: float | None = None
         self.rescued = 0
         """How many jobs it has given back."""
         self._seen: frozenset[str] = frozenset()
+        self._busy: frozenset[str] = frozenset()
+        """Jobs that somebody else had locked at the last look."""
 
     async def step(self) -> float:
         """Rescue one batch; the next follows at once while batches are full.
 
         A step that need not look at the store still looks at the clock.
         """
+        if self._failures is not None:
+            self._failures.tick()
         pause = self._pause_after_jump()
         if pause > 0:
             return min(pause, self._interval)
@@ -89,6 +99,8 @@ class Rescuer(Service):
         settled: list[Settled] = []
         for start in range(0, len(decided), self._batch):
             settled += await self._settle(decided[start : start + self._batch])
+        self._busy = frozenset(one.id for one in settled if one.answer is SettleAnswer.BUSY)
+        self._log(expired, decided, settled)
         await self._tell(expired, settled)
         full = len(expired) >= self._limit
         if any(answer.answer is SettleAnswer.DONE for answer in settled):
@@ -102,6 +114,12 @@ class Rescuer(Service):
             self._limit = min(2 * self._limit, MOST)
         return self._interval
 
+    async def stop(self) -> None:
+        """End, and log what was held back of failures."""
+        await super().stop()
+        if self._failures is not None:
+            self._failures.close()
+
     def _may_rest(self) -> bool:
         """Tell whether the looks of the others are enough for now."""
         rest = self._share * min(self._fleet.workers * PER_WORKER, LONGEST_REST)
@@ -114,16 +132,27 @@ class Rescuer(Service):
 
         Whether the clock was set, the machine slept or this process was stopped: a step that
         comes a lease later than planned says nothing about the workers, who were perhaps stopped
-        too. They get one lease to renew.
+        too. They get one lease to renew. After a shorter standstill, which may have ended leases
+        that were not fresh any more, those who slept beside us renew first.
         """
         now_ms, last_ms = runtime.now_ms(), self._last_ms
         self._last_ms = now_ms
         if last_ms is not None:
             late = (now_ms - last_ms) / 1000 - self._interval
             if late > self._lease:
-                self._not_before = runtime.boottime() + self._lease
+                self._not_before, self._slept = runtime.boottime() + self._lease, True
                 events.emit(events.CLOCK_JUMPED, seconds=late)
+            elif self._stood_still(late):
+                self._not_before = runtime.boottime() + self._lease / 3
         return self._not_before - runtime.boottime()
+
+    def _stood_still(self, late: float) -> bool:
+        """Tell whether a step came so late that leases may have ended which nobody could renew.
+
+        Not twice in a row: where every step is late, that is no standstill.
+        """
+        self._slept = late > self._lease / 3 and not self._slept
+        return self._slept
 
     def _nobody_could_renew(self, expired: Sequence[Expired], begun: float) -> bool:
         """Tell whether leases ended because the store stood still, or its own clock was set.
@@ -144,8 +173,9 @@ class Rescuer(Service):
             self._looked = begun
             self._seen = frozenset(one.claim.job.id for one in expired)
         if late <= self._lease:
-            return False
-        self._not_before = now + self._lease
+            # Stopped between the question and the answer: those beside us have to renew first.
+            return bool(expired) and self._stood_still(now - begun - self._interval)
+        self._not_before, self._slept = now + self._lease, True
         events.emit(events.CLOCK_JUMPED, seconds=late)
         return True
 
@@ -153,14 +183,23 @@ class Rescuer(Service):
         decided: list[Settlement] = []
         for found in expired:
             try:
+                outcome = self._outcome(found.claim)
                 decided.append(
                     lifecycle.settle(
-                        found.claim, _LOST, chance=runtime.random(), only_if_expired=True
+                        found.claim, outcome, chance=runtime.random(), only_if_expired=True
                     )
                 )
             except Exception as error:  # noqa: BLE001 - one broken row must not hide the others
                 self._complain(found.claim.job.id, error)
         return decided
+
+    def _outcome(self, claim: Claim) -> Outcome:
+        """Charge the job, unless no handler ran or nobody could renew its lease."""
+        if claim.worker.startswith(WORKER):
+            return _UNCHARGED
+        locked = claim.job.id in self._busy
+        # Of an at-most-once job it counts whether it was started, not why its lease ended.
+        return _UNCHARGED if locked and claim.job.delivery is not Delivery.AT_MOST_ONCE else _LOST
 
     async def _settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         try:
@@ -182,6 +221,17 @@ class Rescuer(Service):
         events.emit(
             events.SERVICE_ERROR, service=self.name, error=error, expected=False, job_id=job_id
         )
+
+    def _log(
+        self, expired: Sequence[Expired], decided: Sequence[Settlement], settled: Sequence[Settled]
+    ) -> None:
+        if self._failures is None:
+            return
+        jobs = {found.claim.job.id: found.claim.job for found in expired}
+        settlements = {settlement.id: settlement for settlement in decided}
+        for answer in settled:
+            if answer.answer is SettleAnswer.DONE:
+                self._failures.tell(jobs[answer.id], settlements[answer.id], answer.state)
 
     async def _tell(self, expired: Sequence[Expired], settled: Sequence[Settled]) -> None:
         jobs = {found.claim.job.id: found.claim.job for found in expired}

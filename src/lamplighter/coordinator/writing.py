@@ -42,13 +42,18 @@ async def write(
         raise
     except Exception as error:  # noqa: BLE001 - find the plan that cannot be written
         if len(firings) == 1:
-            complain(service, firings[0].id, error)
+            complain(service, firings[0].tenant, firings[0].id, error)
             return []
     return [pair for one in firings for pair in await write(engine, [one], service=service)]
 
 
-def complain(service: str, schedule: str, error: Exception) -> None:
+def complain(service: str, tenant: str, schedule: str, error: Exception) -> None:
     """Tell that one schedule could not be dealt with."""
     events.emit(
-        events.SERVICE_ERROR, service=service, error=error, expected=False, schedule=schedule
+        events.SERVICE_ERROR,
+        service=service,
+        error=error,
+        expected=False,
+        tenant=tenant,
+        schedule=schedule,
     )

@@ -66,7 +66,7 @@ class Zones(Service):
         try:
             made = replanned(record, specs.from_text(record.spec, record.id), self._version)
         except Exception as error:  # noqa: BLE001 - one schedule must not stop the others
-            complain(self.name, record.id, error)
+            complain(self.name, record.tenant, record.id, error)
             return None
         # A backfill is to go on when it was to: what is looked at too early does no harm.
         return made if record.backfill is None else replace(made, due_ms=record.due_ms)

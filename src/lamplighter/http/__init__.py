@@ -1,6 +1,6 @@
 """Submitting and following jobs through the HTTP service, as an App does through the store.
 
-Needs the extra `http`: ``pip install 'lamplighter[http]'``.
+Needs the extra `http`.
 """
 
 from lamplighter.http.app import HttpApp

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from lamplighter.model.addresses import redacted
 from lamplighter.model.errors import InvalidOption, InvalidUrl
 from lamplighter.model.names import shown
 
@@ -17,10 +18,11 @@ def checked(url: str) -> str:
     """Check the address of a service; that of its API, with `/v1` at its end, means the same."""
     parts = _parts(url)
     if parts is None:
+        public = _public(url)
         raise InvalidUrl(
-            f"{shown(url)} is not the address of an HTTP service",
+            f"{shown(public)} is not the address of an HTTP service",
             hint='give it as in "http://127.0.0.1:8080" or "https://jobs.example.com"',
-            value=url,
+            value=public,
         )
     if parts.fragment or "@" in parts.netloc:
         # Not quoted: what stands there may be a key, and errors end up in logs.
@@ -32,6 +34,10 @@ def checked(url: str) -> str:
         )
     path = parts.path.rstrip("/").removesuffix(_API).rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def _public(url: object) -> object:
+    return redacted(url) if isinstance(url, str) else url
 
 
 def _parts(url: object) -> SplitResult | None:

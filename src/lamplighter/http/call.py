@@ -40,7 +40,7 @@ class HttpCall(Generic[R_co]):
             self.type = check_name("job type", type)
             args = payload.encode(dict(arguments))
         checked = option.read(options)
-        payload.check_size(len(args), checked.metadata_size)
+        payload.check_size(len(args), checked.extras_size)
         self.drawn = checked.key is None
         """Whether the key is ours: then only we can have used it before."""
         self.key = checked.key or f"{runtime.nonce()}{runtime.nonce()}"

@@ -14,6 +14,7 @@ from lamplighter.http.errors import decoded
 from lamplighter.http.transport import Answer, Transport
 from lamplighter.model.errors import JobFailed, ResultTimeout
 from lamplighter.model.job import TERMINAL, JobState, Status
+from lamplighter.model.journal import Progress
 from lamplighter.port.values import ChangeAnswer, SubmitAnswer
 from lamplighter.portal import Portal
 from lamplighter.registry import JobType
@@ -52,6 +53,8 @@ class RemoteJob(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     """Why it is dead or cancelled."""
     error: RemoteError | None
+    progress: Progress | None = None
+    """How far its last attempt has said that it has come."""
 
     @property
     def ended(self) -> bool:
@@ -129,11 +132,11 @@ class HttpHandle(Generic[R_co]):
         await self._change("POST", self._path("/unhold"), reason)
 
     async def retry(self, *, reason: str = "") -> None:
-        """Run a waiting job now; a dead one starts a new life."""
+        """Run a waiting job now; let a dead one go on, with the same effect keys."""
         await self._change("POST", self._path("/retry"), reason, repeatable=False)
 
     async def replay(self, *, reason: str = "") -> None:
-        """Run a job that has ended again, under the same id."""
+        """Start a job that has ended anew, under the same id, with new effect keys."""
         await self._change("POST", self._path("/replay"), reason, repeatable=False)
 
     # ── the same from plain code ─────────────────────────────────────────────────────────────
@@ -209,5 +212,7 @@ def _raise_failure(job: RemoteJob) -> NoReturn:
     if job.reason:
         cause += f": {job.reason}"
     if job.error is not None:
-        cause += f" ({job.error.type}: {job.error.message})"
-    raise JobFailed(cause, hint="`await handle.replay()` runs it again", value=job.error)
+        said = f": {job.error.message}" if job.error.message else ""
+        cause += f" ({job.error.type}{said})"
+    verb = "retry" if job.status is Status.DEAD else "replay"
+    raise JobFailed(cause, hint=f"`await handle.{verb}()` runs it again", value=job.error)

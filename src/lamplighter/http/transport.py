@@ -9,20 +9,25 @@ from dataclasses import dataclass
 from lamplighter import runtime
 from lamplighter.http import address
 from lamplighter.http.errors import ServiceUnreachable, error_of
-from lamplighter.model.errors import InvalidOption, LamplighterError
+from lamplighter.model.errors import InvalidOption, LamplighterError, extra_hint
 
 try:
     import httpx2
 except ModuleNotFoundError as missing:
     raise InvalidOption(
         f"the HTTP client needs `{missing.name}`, which is not installed",
-        hint="pip install 'lamplighter[http]'",
+        hint=extra_hint("http"),
         value=missing.name,
     ) from missing
 
-TRIES = 6
 _FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 5.0
+_LONGEST_PAUSE = 2.0
+_LAST_CALL = 0.5
+"""Seconds before the end at which a last try is made; a quarter of all, if that is less."""
+_CONNECT = 5.0
+"""Seconds that a connection may take: a place that swallows packets must not use up all tries."""
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""After these nothing has happened, for sure."""
 _PASSING = frozenset({429, 502, 503, 504})
 """Statuses that may be others the next time."""
 _TOO_MANY = 429
@@ -80,23 +85,24 @@ class Transport:
         while True:
             tries += 1
             left = max(0.001, deadline - runtime.monotonic())
-            url = f"{self.url}{path}"
+            url, times = f"{self.url}{path}", httpx2.Timeout(left, connect=min(left, _CONNECT))
             try:
                 # The client's own timeout begins anew with each piece of an answer.
                 async with asyncio.timeout(left):
                     answer = await self._client().request(
-                        method, url, content=body, headers=headers, params=params, timeout=left
+                        method, url, content=body, headers=headers, params=params, timeout=times
                     )
             except (httpx2.TransportError, TimeoutError) as error:
-                begun = not isinstance(error, httpx2.ConnectError)
+                begun = not isinstance(error, _NOT_SENT)
                 miss = _Miss(self._unreachable(error), begun=begun)
             else:
                 if answer.is_success and _is_ours(answer):
                     return Answer(answer.status_code, answer.content)
                 miss = _missed(answer)
-            pause = max(miss.wait, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries) * _jitter())
-            again = miss.passing and (repeatable or not miss.begun) and tries < TRIES
-            if not again or runtime.monotonic() + pause > deadline:
+            left = deadline - runtime.monotonic() - min(_LAST_CALL, self._timeout / 4)
+            pause = _pause(miss, tries, left)
+            again = miss.passing and (repeatable or not miss.begun)
+            if not again or pause is None:
                 raise miss.problem
             await runtime.sleep(pause)
 
@@ -153,5 +159,14 @@ def _missed(answer: httpx2.Response) -> _Miss:
     )
 
 
-def _jitter() -> float:
-    return 0.5 + runtime.random() / 2
+def _pause(miss: _Miss, tries: int, left: float) -> float | None:
+    """Return the seconds until the next try, or None when no time is ``left`` for one.
+
+    The last try comes when that time is over, however long the pauses have become.
+    """
+    # Beyond some tries the power of two is only a large number.
+    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(tries, 10))
+    pause = max(miss.wait, longest * (0.5 + runtime.random() / 2))
+    if pause <= left:
+        return pause
+    return left if left > 0 and miss.wait <= left else None

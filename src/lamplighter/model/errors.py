@@ -24,6 +24,11 @@ class LamplighterError(Exception):
         return f"{self.cause}\n\nhint: {self.hint}" if self.hint else self.cause
 
 
+def extra_hint(extra: str) -> str:
+    """Return how to install what an optional part of the package needs."""
+    return f"from a clone of the repository: pip install '.[{extra}]'"
+
+
 # ── what the caller gave is wrong ────────────────────────────────────────────────────────────
 
 
@@ -43,6 +48,12 @@ class InvalidOption(InvalidInput):
     """An option is unknown, contradictory or out of range."""
 
     code = "invalid-option"
+
+
+class TooCostly(InvalidOption):
+    """A calendar names instants that take too much work to find."""
+
+    code = "too-costly"
 
 
 class InvalidTime(InvalidInput):
@@ -144,12 +155,6 @@ class UnknownType(LamplighterError, LookupError):
     code = "unknown-type"
 
 
-class LeaseLost(LamplighterError):
-    """The claim is no longer the job's current one; the write was refused."""
-
-    code = "lease-lost"
-
-
 # ── waiting for a result ─────────────────────────────────────────────────────────────────────
 
 
@@ -216,6 +221,18 @@ class StoreForeign(StoreError):
     """The database belongs to something else."""
 
     code = "store-foreign"
+
+
+class StoreAliased(StoreError):
+    """The database file is in use under another name."""
+
+    code = "store-aliased"
+
+
+class StoreLost(StoreError):
+    """The store that was opened is gone: its server has lost its data."""
+
+    code = "store-lost"
 
 
 class StoreNewer(StoreError):

@@ -20,6 +20,8 @@ from lamplighter.model.names import shown
 ID_LENGTH = 26
 SHARD_BITS = 10
 RANDOM_BITS = 70
+KEY_SEPARATOR = "\x01"
+"""Stands between tenant and id in the key of a schedule; names have no control characters."""
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _VALUES = {character: index for index, character in enumerate(_ALPHABET)}
@@ -72,26 +74,42 @@ def shard_of_key(tenant: str, scope: str, key: str) -> int:
     return zlib.crc32(name.encode("utf-8", "replace")) & ((1 << SHARD_BITS) - 1)
 
 
-def shard_of_schedule(schedule_id: str) -> int:
+def schedule_key(tenant: str, schedule_id: str) -> str:
+    """Return what identifies a schedule in the whole store: its tenant and its id as one text.
+
+    Keys sort by tenant, then by id: no name has a character as low as the one between them.
+    """
+    return f"{tenant}{KEY_SEPARATOR}{schedule_id}"
+
+
+def split_schedule_key(key: str) -> tuple[str, str]:
+    """Return the tenant and the id in a key."""
+    tenant, _, schedule_id = key.partition(KEY_SEPARATOR)
+    return tenant, schedule_id
+
+
+def shard_of_schedule(tenant: str, schedule_id: str) -> int:
     """Give the shard for a schedule and its jobs: always the same for the same schedule."""
-    return zlib.crc32(schedule_id.encode("utf-8", "replace")) & ((1 << SHARD_BITS) - 1)
+    key = schedule_key(tenant, schedule_id)
+    return zlib.crc32(key.encode("utf-8", "replace")) & ((1 << SHARD_BITS) - 1)
 
 
-def of_occurrence(schedule_id: str, due_ms: int) -> str:
+def of_occurrence(tenant: str, schedule_id: str, due_ms: int) -> str:
     """Give the id of the job for an occurrence: always the same for the same occurrence.
 
     So whoever plans it a second time, in whatever state the store is, makes no second job.
     """
-    return compose(due_ms, shard_of_schedule(schedule_id), _drawn(f"{schedule_id}\0{due_ms}"))
+    chance = _drawn(f"{schedule_key(tenant, schedule_id)}\0{due_ms}")
+    return compose(due_ms, shard_of_schedule(tenant, schedule_id), chance)
 
 
-def of_wish(schedule_id: str, created_ms: int, key: str) -> str:
+def of_wish(tenant: str, schedule_id: str, created_ms: int, key: str) -> str:
     """Give the id of the job that is wished for under a key: always the same for the same key.
 
     A schedule that was removed and made anew is another one.
     """
-    chance = _drawn(f"{schedule_id}\0{created_ms}\0{key}")
-    return compose(created_ms, shard_of_schedule(schedule_id), chance)
+    chance = _drawn(f"{schedule_key(tenant, schedule_id)}\0{created_ms}\0{key}")
+    return compose(created_ms, shard_of_schedule(tenant, schedule_id), chance)
 
 
 def _drawn(name: str) -> int:

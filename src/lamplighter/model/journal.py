@@ -9,6 +9,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lamplighter.model.counts import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -49,8 +51,11 @@ class Progress:
     """How far an attempt has come, in its own units."""
 
     done: float
+    """How much is done."""
     total: float | None = None
+    """How much there is to do; None: it is not known."""
     note: str = ""
+    """What the attempt said beside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,9 @@ class Journal:
     def size(self) -> int:
         """Bytes of its pieces."""
         return sum(len(piece.data) for piece in self.pieces)
+
+
+NO_NEWS = Journal()
 
 
 def joined(first: Journal | None, second: Journal) -> Journal:
@@ -104,7 +112,7 @@ def unpack(data: bytes) -> list[Line]:
             for place, (at, level, text) in enumerate(lines)
         ]
     except (ValueError, TypeError, OverflowError, RecursionError):
-        return [Line(0, 0, "err", f"(a piece of {len(data):,} bytes cannot be read)")]
+        return [Line(0, 0, "err", f"(a piece of {counted(len(data), 'byte')} cannot be read)")]
 
 
 def lines_of(pieces: Iterable[Piece]) -> list[Line]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from lamplighter.model.job import Claim, Delivery, ErrorInfo, Fence, JobState
+from lamplighter.model.counts import counted
+from lamplighter.model.job import NO_VERSION, Claim, Delivery, ErrorInfo, Fence, JobState
 from lamplighter.model.outcome import (
     AbandonCause,
     Abandoned,
     Cancelled,
     Failed,
     Held,
+    Misfit,
     Outcome,
     Rejected,
     Released,
@@ -69,23 +71,32 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(S.RUNNING, "timed_out", S.CANCELLED, "out of time; a cancel was requested"),
     Transition(S.RUNNING, "rejected", S.DEAD, "the handler said never, or the bytes are not JSON"),
     Transition(S.RUNNING, "rejected", S.CANCELLED, "rejected; a cancel was requested"),
+    Transition(S.RUNNING, "misfit", S.WAITING, "the arguments fit another version, or none yet"),
+    Transition(S.RUNNING, "misfit", S.DEAD, "no live version took the arguments for too long"),
+    Transition(S.RUNNING, "misfit", S.CANCELLED, "it did not fit; a cancel was requested"),
     Transition(S.RUNNING, "snoozed", S.WAITING, "the handler asked for later"),
     Transition(S.RUNNING, "snoozed", S.CANCELLED, "snoozed; a cancel was requested"),
     Transition(S.RUNNING, "cancelled", S.CANCELLED, "the handler was stopped by the request"),
-    Transition(S.RUNNING, "released", S.WAITING, "given back uncharged"),
+    Transition(
+        S.RUNNING, "released", S.WAITING, "given back uncharged; at most once: it had not started"
+    ),
     Transition(S.RUNNING, "released", S.DEAD, "given back after it had started, at most once"),
     Transition(S.RUNNING, "released", S.CANCELLED, "given back; a cancel was requested"),
     Transition(S.RUNNING, "held", S.WAITING, "found held before it started"),
     Transition(S.RUNNING, "held", S.CANCELLED, "found held; a cancel was requested"),
     Transition(S.RUNNING, "abandoned", S.WAITING, "its worker vanished; budget is left"),
-    Transition(S.RUNNING, "abandoned", S.DEAD, "its worker vanished; budget used up"),
+    Transition(
+        S.RUNNING, "abandoned", S.DEAD, "its worker vanished; budget used up, or at most once"
+    ),
     Transition(S.RUNNING, "abandoned", S.CANCELLED, "its worker vanished; a cancel was requested"),
+    Transition(S.DEAD, "retry", S.WAITING, "goes on: same generation, all attempts anew"),
     *(
         move
         for end in (S.SUCCEEDED, S.DEAD, S.CANCELLED, S.EXPIRED)
         for move in (
             Transition(end, "replay", S.WAITING, "run again: same id, generation + 1"),
             Transition(end, "purge", None, "removed by an operator"),
+            Transition(end, "erase", None, "removed by an operator, with its idempotency key"),
             Transition(end, "prune", None, "removed by retention"),
         )
     ),
@@ -112,6 +123,8 @@ class Next:
     crashes: int = 0
     losses: int = 0
     suspect: bool = False
+    version: str | None = None
+    """Part of the requirement that says which versions of its type take it; None: as before."""
     result: bytes | None = None
     result_note: str | None = None
     error: ErrorInfo | None = None
@@ -133,13 +146,16 @@ class Settlement:
     """Keep a row of this attempt: it failed, and the record will be overwritten."""
     only_if_expired: bool = False
     """Write only if the lease has ended in store time: rescue must not hit a renewed lease."""
+    only_if_unstarted: bool = False
+    """Write only if the store has no start mark of the claim: the handler may have been called
+    since somebody looked."""
     journal: Journal | None = None
     """The last the attempt had to say, written with its end."""
 
 
 _RETRY = Retry()
 _PLAIN_SUCCESS = Next(state=JobState.SUCCEEDED)
-"""What most jobs come to."""
+"""What most jobs come to; it is decided first because that is felt in the cost of every job."""
 
 
 def settle(
@@ -153,8 +169,22 @@ def settle(
     """Decide what follows ``outcome``.
 
     ``retry`` is the policy of the job's type; the submission's own policy goes before it.
-    ``chance`` in [0, 1) is the dice for jitter.
+    ``chance`` in [0, 1) is the dice for jitter. An at-most-once job whose process did not start is
+    charged and tried again like any other: its handler was not called. One that was abandoned in
+    any other way without a start mark never ran: it is released, unless the mark arrives before
+    that is written.
     """
+    if isinstance(outcome, Succeeded) and _is_plain(claim, outcome):
+        return Settlement(
+            id=claim.job.id,
+            fence=claim.fence,
+            outcome="succeeded",
+            next=_PLAIN_SUCCESS,
+            cancelled=None,
+            only_if_expired=only_if_expired,
+        )
+    if isinstance(outcome, Abandoned) and _never_ran(claim) and not _is_crash(outcome):
+        outcome = Released(certain=False)
     following = _next(claim, outcome, claim.job.extras.retry or retry, chance)
     return Settlement(
         id=claim.job.id,
@@ -164,7 +194,12 @@ def settle(
         cancelled=_cancelled(following),
         history=isinstance(outcome, (Failed, TimedOut, Abandoned, Rejected)),
         only_if_expired=only_if_expired,
+        only_if_unstarted=isinstance(outcome, Released) and not outcome.certain,
     )
+
+
+def _is_plain(claim: Claim, outcome: Succeeded) -> bool:
+    return outcome.result is None and outcome.note is None and claim.job.is_untroubled
 
 
 def settle_all(
@@ -184,6 +219,7 @@ _NAMES: dict[type[Outcome], str] = {
     Failed: "failed",
     TimedOut: "timed_out",
     Rejected: "rejected",
+    Misfit: "misfit",
     Snoozed: "snoozed",
     Cancelled: "cancelled",
     Released: "released",
@@ -195,13 +231,15 @@ _NAMES: dict[type[Outcome], str] = {
 def _next(claim: Claim, outcome: Outcome, retry: Retry, chance: float) -> Next:
     match outcome:
         case Succeeded(result, note):
-            if claim.job.is_untroubled and result is None and note is None:
-                return _PLAIN_SUCCESS
             return _keep(claim, JobState.SUCCEEDED, result=result, result_note=note)
-        case Failed(error) | TimedOut(error):
+        case Failed(error=error, began=began):
+            return _retry_or_die(claim, error, retry, chance, began=began)
+        case TimedOut(error=error):
             return _retry_or_die(claim, error, retry, chance)
-        case Rejected(reason, error):
+        case Rejected(reason=reason, error=error):
             return _keep(claim, JobState.DEAD, reason=f"rejected: {reason}", error=error)
+        case Misfit():
+            return _moved_or_dead(claim, outcome)
         case Snoozed(delay):
             return _keep(claim, JobState.WAITING, delay_ms=milliseconds(delay))
         case Cancelled():
@@ -218,17 +256,27 @@ def _next(claim: Claim, outcome: Outcome, retry: Retry, chance: float) -> Next:
             assert_never(outcome)
 
 
-def _retry_or_die(claim: Claim, error: ErrorInfo, retry: Retry, chance: float) -> Next:
+def _moved_or_dead(claim: Claim, misfit: Misfit) -> Next:
+    if misfit.dead is not None:
+        return _keep(claim, JobState.DEAD, reason=misfit.dead, error=misfit.error)
+    return replace(_keep(claim, JobState.WAITING, error=misfit.error), version=misfit.version)
+
+
+def _retry_or_die(
+    claim: Claim, error: ErrorInfo, retry: Retry, chance: float, *, began: bool = True
+) -> Next:
     attempt = claim.job.attempt + 1
     failed = replace(_keep(claim, JobState.DEAD, error=error), attempt=attempt)
-    if _at_most_once(claim):
+    if _at_most_once(claim) and began:
         return replace(failed, reason="at most once: the only attempt failed")
     delay = retry.delay_after(attempt, error.kinds, chance)
     if delay is not None:
         return replace(failed, state=JobState.WAITING, delay_ms=milliseconds(delay))
     if attempt < retry.max_attempts:
-        return replace(failed, reason=f"not retried: {error.type}")
-    return replace(failed, reason=f"failed {attempt} of {retry.max_attempts} attempts")
+        why = f"not retried: {error.type}"
+    else:
+        why = f"failed {attempt} of {counted(retry.max_attempts, 'attempt')}"
+    return replace(failed, reason=_with_cause(claim, why, error.message))
 
 
 def _rescue_or_die(claim: Claim, outcome: Abandoned, chance: float) -> Next:
@@ -242,12 +290,13 @@ def _rescue_or_die(claim: Claim, outcome: Abandoned, chance: float) -> Next:
         losses=losses,
         suspect=job.suspect or shared or crashes > 0 or losses >= LOSS_SUSPECT,
     )
-    if _at_most_once(claim):
+    if _at_most_once(claim) and not _never_ran(claim):
         return replace(left, reason="at most once: nobody saw the end of its only run")
     if crashes >= CRASH_BUDGET:
-        return replace(left, reason=f"poison: it killed its process {crashes} times")
+        why = f"poison: it killed its process {counted(crashes, 'time')}"
+        return replace(left, reason=_with_cause(claim, why, outcome.how))
     if losses >= LOSS_BUDGET:
-        return replace(left, reason=f"lost: its worker vanished {losses} times")
+        return replace(left, reason=f"lost: its worker vanished {counted(losses, 'time')}")
     if shared:
         # Nobody knows which job did it. It runs alone from now on, so there is no need to wait.
         return replace(left, state=JobState.WAITING)
@@ -291,6 +340,21 @@ def _at_most_once(claim: Claim) -> bool:
     return claim.job.delivery is Delivery.AT_MOST_ONCE
 
 
+def _never_ran(claim: Claim) -> bool:
+    """Tell whether it is known that the handler was not called: at-most-once jobs have marks."""
+    return _at_most_once(claim) and not claim.started
+
+
+def _is_crash(outcome: Abandoned) -> bool:
+    """Tell whether a worker that lives saw it: then the lack of a mark is certain."""
+    return outcome.cause is AbandonCause.CRASHED_ALONE
+
+
+def _with_cause(claim: Claim, why: str, cause: str) -> str:
+    """Say of an at-most-once job that it never ran: whoever replays it wants to know that."""
+    return f"{why}; its handler was never called: {cause}" if _at_most_once(claim) else why
+
+
 def _keep(
     claim: Claim,
     state: JobState,
@@ -315,6 +379,11 @@ def _keep(
         result_note=result_note,
         error=error,
     )
+
+
+def is_claimable(following: Next) -> bool:
+    """Tell whether a job that goes back to waiting can be taken by a worker at once."""
+    return following.delay_ms == 0 and following.version != NO_VERSION
 
 
 def milliseconds(seconds: float) -> int:

@@ -15,6 +15,8 @@ TAG_COUNT_LIMIT = 20
 DEFAULT_TENANT = "default"
 DEFAULT_QUEUE = "default"
 
+_DOTS = frozenset({".", ".."})
+"""Names that no address can have as a part of its path: programs resolve them on their way."""
 _SHOWN = 40
 _CONTROL = frozenset(chr(c) for c in (*range(32), *range(127, 160)))
 
@@ -64,8 +66,14 @@ def _check(what: str, value: object, limit: int) -> str:
             hint=f"give the {what} as a string of 1 to {limit} characters",
             value=value,
         )
-    if value.isascii() and value.isprintable() and 0 < len(value) <= limit:
+    if value.isascii() and value.isprintable() and 0 < len(value) <= limit and value not in _DOTS:
         return value
+    if value in _DOTS:
+        raise InvalidName(
+            f"the {what} is {shown(value)}, which cannot stand in an address",
+            hint="use any other name; dots may stand beside other characters",
+            value=value,
+        )
     if not value:
         raise InvalidName(f"the {what} is empty", hint=f"give 1 to {limit} characters", value=value)
     if len(value) > limit:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from lamplighter.model.job import NO_VERSION
 
 if TYPE_CHECKING:
     from lamplighter.model.job import ErrorInfo
@@ -47,9 +49,13 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The handler raised."""
+    """The handler raised, or could not be called."""
 
     error: ErrorInfo
+    exception: BaseException | None = field(default=None, compare=False, repr=False)
+    """What it raised, for code in the same process; it is never stored, nor redacted."""
+    began: bool = True
+    """Whether the handler may have been called; False: surely not, its process did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,19 @@ class Rejected:
 
     reason: str
     error: ErrorInfo | None = None
+    exception: BaseException | None = field(default=None, compare=False, repr=False)
+    """What the handler raised, for code in the same process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """The arguments do not fit this worker's version of the type: nothing was run or is charged."""
+
+    error: ErrorInfo | None = None
+    version: str = NO_VERSION
+    """Part of the requirement under which it waits from now on: see `model.versions.place`."""
+    dead: str | None = None
+    """Why it waits no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +103,9 @@ class Released:
     """The worker gives the job back, uncharged: it drains or has no room."""
 
     started: bool = False
+    certain: bool = True
+    """Whether who says so knows it, or only has not heard of a start: then a start mark in the
+    store is believed before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,5 +125,14 @@ class Abandoned:
 
 
 Outcome = (
-    Succeeded | Failed | TimedOut | Rejected | Snoozed | Cancelled | Released | Held | Abandoned
+    Succeeded
+    | Failed
+    | TimedOut
+    | Rejected
+    | Misfit
+    | Snoozed
+    | Cancelled
+    | Released
+    | Held
+    | Abandoned
 )

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from lamplighter.model.errors import InvalidOption
+from lamplighter.model.ids import schedule_key
 from lamplighter.model.job import NO_EXTRAS, Delivery, Extras, Level
 from lamplighter.model.names import DEFAULT_QUEUE, DEFAULT_TENANT, shown
 
@@ -114,13 +115,20 @@ class Spec:
     """Calendar, template and policy of a schedule."""
 
     calendar: Calendar
+    """When."""
     template: Template
+    """The job of each occurrence."""
     policy: Policy = DEFAULT_POLICY
+    """How it behaves; see the options of a schedule."""
 
 
-def jitter_of(schedule_id: str, most_ms: int) -> int:
-    """Give by how much a schedule is shifted: 0 up to ``most_ms``, always the same for its id."""
+def jitter_of(tenant: str, schedule_id: str, most_ms: int) -> int:
+    """Return by how much a schedule is shifted: 0 up to ``most_ms``, always the same for its id.
+
+    Tenants that use the same id are shifted each by another part.
+    """
     if most_ms <= 0:
         return 0
-    digest = blake2b(schedule_id.encode("utf-8", "replace"), digest_size=8).digest()
+    key = schedule_key(tenant, schedule_id)
+    digest = blake2b(key.encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest) % (most_ms + 1)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from lamplighter.model.counts import counted
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import shown
 
@@ -33,14 +34,23 @@ class Retry:
     """
 
     max_attempts: int
+    """Attempts in all, the first included; 1: never retry."""
     delays: tuple[float, ...] | None
+    """Seconds before each retry, in order; None: not named one by one."""
     fixed: float | None
+    """Seconds before every retry; None: they grow."""
     base: float
+    """Seconds before the first retry of those that grow."""
     factor: float
+    """By how much each delay is longer than the one before."""
     cap: float
+    """Longest delay in seconds, before jitter."""
     jitter: float
+    """Up to this part of the delay is added by chance: 0.3 is 30 %."""
     no_retry_on: tuple[str, ...]
+    """Names of exceptions, of a class or a base, that end the job at once."""
     function: RetryFunction | None
+    """Gives the delay after each failed attempt; only on job types. None: there is none."""
 
     def __init__(
         self,
@@ -77,7 +87,8 @@ class Retry:
             )
         if steps is not None and max_attempts > len(steps) + 1:
             raise InvalidOption(
-                f"max_attempts is {max_attempts}, but delays names only {len(steps)} retries",
+                f"max_attempts is {max_attempts}, but delays names only "
+                f"{counted(len(steps), 'retry', 'retries')}",
                 hint="leave max_attempts out, or name a delay for each retry",
                 value=max_attempts,
             )

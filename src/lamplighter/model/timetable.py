@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import islice
 
 from lamplighter.model import ids
+from lamplighter.model.errors import TooCostly
 from lamplighter.model.job import Extras, NewJob
 from lamplighter.model.recurring import Spec, jitter_of
 from lamplighter.model.schedule import Calendar
@@ -20,8 +20,9 @@ class Timetable:
 
     def __init__(self, schedule_id: str, spec: Spec) -> None:
         self.id = schedule_id
+        self.tenant = spec.template.tenant
         self.spec = spec
-        self.offset_ms = jitter_of(schedule_id, spec.policy.jitter_ms)
+        self.offset_ms = jitter_of(self.tenant, schedule_id, spec.policy.jitter_ms)
         self._calendar = spec.calendar
         self._start_ms = spec.policy.start_ms
         self._end_ms = spec.policy.end_ms
@@ -50,10 +51,24 @@ class Timetable:
         found = self.next_after(at_ms)
         return None if found is None else found + self.offset_ms
 
-    def unbounded(self, after_ms: int, until_ms: int, most: int) -> list[int]:
-        """Give the first occurrences of a time, whatever start and end the policy has."""
-        found = self._calendar.between(moment(after_ms), moment(until_ms))
-        return [milliseconds(at) for at in islice(found, most)]
+    def unbounded(self, after_ms: int, until_ms: int, most: int) -> tuple[list[int], bool]:
+        """Return the first occurrences of a time, whatever start and end the policy has.
+
+        And whether these are all. Of a calendar whose instants are hard to find there may be fewer
+        than ``most`` and still more to come: a search that has become too costly ends with what it
+        has found, so that it can go on from there.
+        """
+        found: list[int] = []
+        try:
+            for at in self._calendar.between(moment(after_ms), moment(until_ms)):
+                if len(found) == most:
+                    return found, False
+                found.append(milliseconds(at))
+        except TooCostly:
+            if not found:
+                raise
+            return found, False
+        return found, True
 
     def up_to(self, after_ms: int, until_ms: int, most: int) -> list[int]:
         """Give the first occurrences of a time, ``most`` of them."""
@@ -66,14 +81,14 @@ class Timetable:
 
     def job(self, due_ms: int, *, run_at_ms: int | None = None) -> NewJob:
         """Give the job for an occurrence; the same occurrence has always the same id."""
-        job_id = ids.of_occurrence(self.id, due_ms)
+        job_id = ids.of_occurrence(self.tenant, self.id, due_ms)
         return self._job(
             job_id, due_ms, due_ms + self.offset_ms if run_at_ms is None else run_at_ms
         )
 
     def triggered(self, now_ms: int, chance: int) -> NewJob:
         """Give a job that is not for an occurrence, from 70 random bits."""
-        job_id = ids.compose(now_ms, ids.shard_of_schedule(self.id), chance)
+        job_id = ids.compose(now_ms, ids.shard_of_schedule(self.tenant, self.id), chance)
         return self._job(job_id, now_ms, None)
 
     def _job(self, job_id: str, due_ms: int, run_at_ms: int | None) -> NewJob:

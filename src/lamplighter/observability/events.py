@@ -18,12 +18,15 @@ JOB_STARTED = "job.started"
 JOB_SETTLED = "job.settled"
 JOB_CANCELLED = "job.cancelled"
 JOB_RESCUED = "job.rescued"
+JOB_UNFIT = "job.unfit"
 LEASE_LOST = "lease.lost"
 LEASES_RENEWED = "leases.renewed"
 STORE_CALL = "store.call"
 STORE_ERROR = "store.error"
 WORKER_STARTED = "worker.started"
+WORKER_STOPPING = "worker.stopping"
 WORKER_STOPPED = "worker.stopped"
+WORKER_WARNED = "worker.warned"
 WORKER_SCALED = "worker.scaled"
 WORKER_RELOADED = "worker.reloaded"
 CHILD_STARTED = "child.started"
@@ -50,12 +53,16 @@ EVENTS: Mapping[str, str] = {
     JOB_SETTLED: "A claim was settled: job_id, type, tenant, queue, outcome, state, seconds.",
     JOB_CANCELLED: "A cancel was accepted: job_id, answer.",
     JOB_RESCUED: "Claims of vanished workers went back: count.",
+    JOB_UNFIT: "A job is dead as no live version took its arguments: job_id, type, reason.",
     LEASE_LOST: "A write was refused because the fence was not current: job_id, verb.",
     LEASES_RENEWED: "Leases were extended: count, lost.",
     STORE_CALL: "A verb of the store returned: verb, seconds, count.",
     STORE_ERROR: "A verb of the store raised: verb, seconds, error.",
-    WORKER_STARTED: "A supervisor joined: worker, queues, children.",
+    WORKER_STARTED: "A supervisor joined: worker, queues, store (its address without password).",
+    WORKER_STOPPING: "A supervisor was told to end, or still waits for jobs: worker, running, "
+    "seconds (that they have left), jobs (id, type and seconds of those that run longest).",
     WORKER_STOPPED: "A supervisor left: worker.",
+    WORKER_WARNED: "Jobs of this program or store will not run as things are: text.",
     WORKER_SCALED: "A worker chose another number of children: worker, size, before, reason.",
     WORKER_RELOADED: "A worker began to replace every child by a fresh one: worker, children.",
     CHILD_STARTED: "A child process started: worker, pid, alone (its jobs run alone).",
@@ -70,7 +77,7 @@ EVENTS: Mapping[str, str] = {
     SCHEDULES_FIRED: "Jobs were made of what schedules said: count.",
     SCHEDULES_BEHIND: "Occurrences fall due faster than they are fired, or not any more: behind, "
     "lag_ms.",
-    SCHEDULE_HELD: "A schedule was held because its runs failed: schedule, reason.",
+    SCHEDULE_HELD: "A schedule was held because its runs failed: tenant, schedule, reason.",
     SCHEDULES_REPLANNED: "Next runs were computed anew with other time zone data: count, zones.",
     SERVICE_STUCK: "A step of a service did not come to its end and was begun anew: service, "
     "seconds.",

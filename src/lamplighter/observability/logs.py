@@ -14,10 +14,15 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
+from lamplighter import runtime
+from lamplighter.observability import outlet
+
 Subject = tuple[Mapping[str, object], Callable[[str], str] | None]
 """What a line is about, and what hides in its text that must not be shown."""
 About = Callable[[], Subject]
 
+FIELDS = "lamplighter_fields"
+"""Attribute of records of our own: what a line of JSON says of them beside the message."""
 LOG = "log"
 """The event of lines that name none."""
 
@@ -44,9 +49,24 @@ def timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
+def json_text(document: object, *, indent: int | None = None) -> str:
+    """Write JSON in which every character that a terminal may obey is escaped.
+
+    JSON itself escapes only those below U+0020. C1 controls, marks that turn the direction of
+    writing and halves of surrogate pairs are escaped here; values that JSON does not know are
+    written as text.
+    """
+    text = json.dumps(document, ensure_ascii=False, default=str, indent=indent)
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
+    )
+
+
 def line_of(fields: Mapping[str, object]) -> str:
-    """Write one object of JSON; what cannot be written as such is written as text."""
-    return json.dumps(fields, ensure_ascii=False, default=str).encode("utf-8", "replace").decode()
+    """Write one object of JSON on a line; what cannot be written as such is written as text."""
+    return json_text(fields)
 
 
 class Said(NamedTuple):
@@ -86,6 +106,7 @@ class JsonFormatter(_Formatter):
             "event": said.event,
             "message": said.message,
             **said.fields,
+            **getattr(record, FIELDS, {}),
         }
         if said.trace:
             document["exception"] = said.trace
@@ -121,6 +142,21 @@ def _trace(record: logging.LogRecord) -> str:
     return record.exc_text or ""
 
 
+def dropped_line(lines: int, size: int) -> str:
+    """Say as JSON that output was dropped: an `outlet.Notice`."""
+    return line_of(
+        {
+            "ts": timestamp(runtime.now_ms() / 1000),
+            "level": "warning",
+            "logger": "lamplighter.output",
+            "event": "output.dropped",
+            "message": outlet.plain_notice(lines, size),
+            "lines": lines,
+            "bytes": size,
+        }
+    )
+
+
 def install(log_format: str, about: About = nothing) -> None:
     """Let this process log in a format; call it after the program was imported.
 
@@ -132,6 +168,7 @@ def install(log_format: str, about: About = nothing) -> None:
         if logging.lastResort is not None:
             logging.lastResort.setFormatter(ConsoleFormatter(about))
         return
+    outlet.notice = dropped_line
     root = logging.getLogger()
     for handler in list(root.handlers):
         if type(cast("Any", handler)) is logging.StreamHandler:

@@ -124,6 +124,11 @@ STALE_SETTLES = _counter(
     Source.WORKER,
     "Results that the store refused because the job belonged to somebody else by then.",
 )
+OUTPUT_DROPPED = _counter(
+    "lamplighter_output_dropped_lines_total",
+    Source.WORKER,
+    "Lines that were not written to stdout or stderr, because nobody read what was there.",
+)
 SLOTS = _gauge("lamplighter_slots", Source.WORKER, "Jobs that this worker can run at once.")
 SLOTS_BUSY = _gauge("lamplighter_slots_busy", Source.WORKER, "Jobs that it runs.")
 UTILISATION = _gauge(

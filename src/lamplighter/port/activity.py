@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from lamplighter.model.activity import MOST_MINUTES
 from lamplighter.model.errors import InvalidInput
+from lamplighter.port.verbs import Part
 
 if TYPE_CHECKING:
     from lamplighter.model.activity import Minute, Tally
@@ -36,7 +37,7 @@ class Standing:
     """For how long the schedule that waits longest should have been looked at; 0: none waits."""
 
 
-class Activity(Protocol):
+class Activity(Part):
     """Counts of what happened, kept by the minute for a day."""
 
     async def tally(self, worker: str, number: int, tally: Tally) -> bool:
@@ -46,7 +47,7 @@ class Activity(Protocol):
         and answered False: it was written before, and only the reply was lost. Minutes and workers
         of more than a day ago are forgotten, a bounded number at a time.
         """
-        ...
+        return await self._call("tally", worker, number, tally)
 
     async def activity(self, minutes: int) -> list[Minute]:
         """Give the last minutes, the present one included, oldest first.
@@ -54,7 +55,7 @@ class Activity(Protocol):
         A minute in which nothing was tallied is among them, with zeros. Fewer than 1 and more than
         1,440 are refused with InvalidInput.
         """
-        ...
+        return await self._call("activity", checked_minutes(minutes))
 
     async def standing(self) -> Standing:
         """Say what is held, what has waited longest, and how late schedules are.
@@ -63,7 +64,7 @@ class Activity(Protocol):
         queue or type is held does not matter. Cost: free of the backlog. Where more than 1,000 jobs
         run, those of them that are held may count as held.
         """
-        ...
+        return await self._call("standing")
 
 
 def checked_minutes(minutes: int) -> int:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from lamplighter.model.counts import counted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -72,7 +74,7 @@ def schedules(overdue: Overdue | None) -> Finding:
         return note(check, "not looked at: the store cannot be read")
     if not overdue.number:
         return ok(check, "none is overdue")
-    many = "1 is" if overdue.number == 1 else f"{overdue.number:,} are"
+    many = counted(overdue.number, "is", "are")
     text = f"{many} due, the first for {overdue.oldest_ms / 1000:,.1f} s"
     if overdue.oldest_ms > TOO_LATE_MS:
         return problem(

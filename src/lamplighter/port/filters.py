@@ -9,7 +9,7 @@ from lamplighter.model.job import Status
 from lamplighter.model.names import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from lamplighter.model.job import JobRecord
     from lamplighter.port.values import JobFilter
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _GROUPS: dict[str, frozenset[str]] = {
     "pending": frozenset({"scheduled", "ready", "retrying"}),
     "failed": frozenset({"dead"}),
+    "running": frozenset({"claimed", "running"}),
 }
+"""Statuses that stand for several. A claimed job is on its way: `running` means it too."""
 
 
 def statuses_of(which: JobFilter) -> frozenset[str]:
@@ -35,6 +37,20 @@ def statuses_of(which: JobFilter) -> frozenset[str]:
     return frozenset(found)
 
 
+NO_FINGERPRINT = "none"
+"""How people write the empty fingerprint: no error has this one."""
+
+
+def fingerprints_of(written: Iterable[str]) -> tuple[str, ...]:
+    """Return fingerprints as a filter takes them, from how people write them."""
+    return tuple("" if name == NO_FINGERPRINT else name for name in written)
+
+
+def coarse_statuses(which: JobFilter) -> frozenset[str]:
+    """Expand status groups for an index that does not know which handlers were called."""
+    return frozenset("running" if name == "claimed" else name for name in statuses_of(which))
+
+
 def matcher(which: JobFilter) -> Callable[[JobRecord], bool]:
     """Give the test a filter means."""
     statuses = statuses_of(which)
@@ -43,6 +59,7 @@ def matcher(which: JobFilter) -> Callable[[JobRecord], bool]:
         job, finished = record.job, record.finished_at_ms
         error = record.error
         after, before = which.finished_after_ms, which.finished_before_ms
+        since, until = which.created_after_ms, which.created_before_ms
         return (
             (not statuses or record.status.value in statuses)
             and (not which.types or job.type in which.types)
@@ -51,10 +68,12 @@ def matcher(which: JobFilter) -> Callable[[JobRecord], bool]:
             and (which.tag is None or which.tag in job.extras.tags)
             and (
                 not which.fingerprints
-                or (error is not None and error.fingerprint in which.fingerprints)
+                or ("" if error is None else error.fingerprint) in which.fingerprints
             )
             and (after is None or (finished is not None and finished >= after))
             and (before is None or (finished is not None and finished < before))
+            and (since is None or job.created_at_ms >= since)
+            and (until is None or job.created_at_ms < until)
         )
 
     return matches

@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from lamplighter.model.errors import InvalidInput, StoreClosed
-from lamplighter.model.names import check_words
+from lamplighter.model.errors import InvalidInput, InvalidName
+from lamplighter.model.ids import KEY_SEPARATOR
+from lamplighter.model.names import check_words, shown
 
-__all__ = ["Closed", "bounded", "check_note"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lamplighter.port.schedules import NewSchedule, Run
 
 T = TypeVar("T")
-
-
-class Closed:
-    """Stands where the parts of an engine will be."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    def __getattr__(self, name: str) -> Any:
-        raise StoreClosed(
-            f"the store `{self._where}` is not open", hint="call `await engine.open()` first"
-        )
 
 
 def check_note(by: str, reason: str) -> None:
     """Refuse what cannot stand in an operator's note."""
     check_words("operator's name", by)
     check_words("reason", reason)
+
+
+def check_owners(schedules: Sequence[NewSchedule]) -> Sequence[NewSchedule]:
+    """Return these schedules, if the names of their tenants can stand in their keys."""
+    for one in schedules:
+        if KEY_SEPARATOR in one.tenant:
+            raise InvalidName(
+                f"tenant {shown(one.tenant)} contains the control character U+0001",
+                hint="use any Unicode text without control characters",
+                value=one.tenant,
+            )
+    return schedules
+
+
+def check_jobs(tenant: str, schedule_id: str, runs: Sequence[Run]) -> None:
+    """Refuse jobs of another tenant than their schedule's: their ends would find no schedule."""
+    for run in runs:
+        if run.job.tenant != tenant:
+            raise InvalidInput(
+                f"a job of the schedule {shown(schedule_id)} is of the tenant "
+                f"{shown(run.job.tenant)}, and the schedule is of {shown(tenant)}",
+                hint="make its jobs for the tenant whose it is",
+                value=run.job.tenant,
+            )
 
 
 def bounded(items: Sequence[T], most: int) -> Sequence[T]:

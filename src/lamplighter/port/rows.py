@@ -30,7 +30,8 @@ def record_of(job: Job, claim: Sequence[Any], story: Sequence[Any], now: int) ->
     """Build a record.
 
     ``claim`` is lease, nonce, worker, hand-out; ``story`` is state, hold, cancel, when it was
-    claimed, expires and finished, reason, result and its note, error, progress.
+    claimed, expires and finished, reason, result and its note, error, progress, and whether its
+    handler was called, as far as is known.
     """
     state = JobState(story[0])
     hold, cancel = texts.mark_of(story[1]), texts.mark_of(story[2])
@@ -43,6 +44,7 @@ def record_of(job: Job, claim: Sequence[Any], story: Sequence[Any], now: int) ->
             attempt=job.attempt,
             held=hold is not None,
             cancel_requested=cancel is not None,
+            started=bool(story[11]),
         ),
         lease=claim[0],
         nonce=claim[1],

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from lamplighter.model.names import DEFAULT_TENANT, check_words
 from lamplighter.model.quick import quick
 from lamplighter.model.recurring import Overlap
+from lamplighter.port.guards import bounded, check_jobs, check_note, check_owners
+from lamplighter.port.verbs import Part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 BEHIND_A_RUN = ("schedule", "it waits until the run before it has ended")
 """Who holds a job that waits for another run of its schedule, and why."""
+MOST_RUNS = 100
+"""Runs that one plan may have."""
 
 # ── put ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -35,12 +40,13 @@ class NewSchedule:
     """A schedule as it is put."""
 
     id: str
-    """The user's own name for it, unique in the store."""
+    """The user's own name for it, unique in its tenant."""
     spec: str
     """Calendar, policy and template of the jobs, as text; equal texts are equal schedules."""
     tenant: str
+    """Whose it is and whose jobs it makes. Another tenant's schedule of the same id is another."""
     type: str
-    """Tenant and type of its jobs, to be found by."""
+    """Type of its jobs, to be found by."""
     due_ms: int | None
     """When it is to be looked at first: the next occurrence, as far as the caller can tell. None:
     there is none. Too early does no harm."""
@@ -49,8 +55,6 @@ class NewSchedule:
     schedule has missed it, and does not begin behind it. None: it is not known."""
     zones: str = ""
     """Version of the time zone data that ``due_ms`` was computed with."""
-    expect_tenant: str | None = None
-    """Put it only if a known one of this id belongs to this tenant; None: whoever it belongs to."""
     expect_version: int | None = None
     """Put it only if there is one, of this version; None: whatever there is."""
 
@@ -59,13 +63,15 @@ class PutAnswer(StrEnum):
     """What became of one put."""
 
     CREATED = "created"
+    """It was not there before."""
     CHANGED = "changed"
+    """It was there, and is as given now."""
     ALREADY = "already"
     """It was exactly so before; nothing was changed."""
     CONFLICT = "conflict"
     """It is not of the version that was expected; nothing was changed."""
     UNKNOWN = "unknown"
-    """It is not there, or not the expected tenant's; nothing was changed."""
+    """A version of it was expected, and it is not there; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,9 @@ class Put:
     """Answer to one put."""
 
     id: str
+    """Id of the schedule."""
     answer: PutAnswer
+    """What became of it."""
     version: int
     """The one it has now; 0 if it is unknown."""
 
@@ -85,8 +93,11 @@ class RunKind(StrEnum):
     """Where a run comes from."""
 
     DUE = "due"
+    """Its calendar says so."""
     TRIGGER = "trigger"
+    """Somebody asked for it."""
     BACKFILL = "backfill"
+    """It is made up for."""
 
 
 class RunState(StrEnum):
@@ -97,10 +108,15 @@ class RunState(StrEnum):
     STARTED = "started"
     """Its job may run, or runs."""
     SKIPPED = "skipped"
+    """There is no job for it."""
     SUCCEEDED = "succeeded"
+    """Its job succeeded."""
     DEAD = "dead"
+    """Its job is dead."""
     CANCELLED = "cancelled"
+    """Its job was cancelled."""
     EXPIRED = "expired"
+    """Its job was not run in time."""
 
 
 @quick
@@ -148,6 +164,8 @@ class Backfill:
 class Firing:
     """A plan for one schedule, made from what `due_schedules` gave."""
 
+    tenant: str
+    """Whose the schedule is, and so are the jobs of all runs."""
     id: str
     version: int
     cursor_ms: int
@@ -196,26 +214,39 @@ class ScheduleRecord:
     """Everything the store knows of a schedule."""
 
     id: str
+    """Its id, unique in its tenant."""
     spec: str
+    """Calendar, job and policy as JSON; `Schedule.spec` reads it."""
     tenant: str
+    """Whose it is."""
     type: str
+    """Job type of its runs."""
     version: int
+    """Raised by each change of it."""
     cursor_ms: int
+    """Occurrences up to here are settled."""
     due_ms: int | None
     """When the next occurrence is to be fired; None: never."""
     created_at_ms: int
+    """When it was put first."""
     changed_at_ms: int
+    """When it was put last."""
     fired: int = 0
     """Jobs made for occurrences so far, without triggers and backfills."""
     skipped: int = 0
+    """Occurrences for which no job was made."""
     failures: int = 0
     """Runs that have ended dead since the last that succeeded."""
     last_due_ms: int | None = None
     """The occurrence that was fired or skipped last."""
     last_job: str | None = None
+    """Id of the job made last."""
     hold: Mark | None = None
+    """Who holds it, why and since when; None: nobody."""
     backfill: Backfill | None = None
+    """The backfill that goes on; None: there is none."""
     zones: str = ""
+    """Version of the time zone data that `due_ms` was computed with."""
 
 
 @quick
@@ -249,17 +280,20 @@ class ScheduleFilter:
     """Which schedules; all given fields must match."""
 
     tenants: tuple[str, ...] = ()
+    """Of any of these tenants; empty: of all."""
     types: tuple[str, ...] = ()
+    """Of any of these job types; empty: of all."""
     prefix: str = ""
     """Ids that begin so."""
     held: bool | None = None
+    """Held ones, or others; None: both."""
     zones_not: str | None = None
     """Those whose plan was made with other time zone data than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulePage:
-    """Some schedules by id, and where to go on; ``cursor`` None: that was all."""
+    """Some schedules by tenant and id, and where to go on; ``cursor`` None: that was all."""
 
     schedules: list[ScheduleRecord]
     cursor: str | None
@@ -270,20 +304,27 @@ class RunRecord:
     """What became of an occurrence."""
 
     schedule: str
+    """Id of the schedule."""
     due_ms: int
+    """The occurrence, in milliseconds since 1970."""
     kind: RunKind
+    """Where it comes from."""
     state: RunState
+    """What became of it."""
     at_ms: int
     """When that was written first."""
     job_id: str | None = None
+    """Id of its job; None: there is none."""
     reason: str | None = None
     """Why it was skipped."""
     first_ms: int | None = None
+    """The first of several skipped ones."""
     count: int | None = 1
     """Of skipped ones that stand together: the first, and how many; None: very many."""
     started_at_ms: int | None = None
     """When its job was first handed out, while the job is still known."""
     finished_at_ms: int | None = None
+    """When its job ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +339,13 @@ class ScheduleAnswer(StrEnum):
     """What became of one operator's wish."""
 
     DONE = "done"
+    """It was done."""
     ALREADY = "already"
+    """It was so before."""
     CONFLICT = "conflict"
+    """Its state does not allow it."""
     UNKNOWN = "unknown"
+    """There is no such schedule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +353,9 @@ class ScheduleChanged:
     """Answer to one wish."""
 
     id: str
+    """Id of the schedule."""
     answer: ScheduleAnswer
+    """What became of the wish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,12 +363,16 @@ class Triggered:
     """Answer to a trigger: the run as `fire` would have made it; no job: skipped, or unknown."""
 
     id: str
+    """Id of the schedule."""
     answer: ScheduleAnswer
+    """What became of the wish."""
     job_id: str | None = None
+    """Id of the run's job; None: it was skipped, or unknown."""
     state: RunState | None = None
+    """State of the run."""
 
 
-class ScheduleStore(Protocol):
+class ScheduleStore(Part):
     """Everything that moves a schedule. A schedule and its jobs are in one shard.
 
     When a job of a schedule ends, by settle, cancel or purge, then in the same write its run gets
@@ -331,22 +382,26 @@ class ScheduleStore(Protocol):
     is gone, or to a job of it that no run names. A job that is replayed makes its run `started`
     again.
 
-    Operators' verbs that name a ``tenant`` are about schedules of that tenant alone: any other is
-    `unknown`, and nothing happens to it.
+    A schedule is known by its tenant and its id together: the same id in two tenants is two
+    schedules, which know nothing of each other. So verbs and reads name the ``tenant``, and what
+    is another tenant's is `unknown` to them, as if it were not there.
     """
 
     async def put_schedules(self, schedules: Sequence[NewSchedule], *, by: str) -> list[Put]:
         """Create or change schedules, all in one write (one per shard), answering in order.
 
         New: the version is 1, and the cursor the store's now, or just before ``first_ms`` if that
-        is earlier. Known with another spec, tenant or type: version + 1, and ``due_ms`` as given
+        is earlier. Known with another spec or type: version + 1, and ``due_ms`` as given
         or now if that is later than the one it had; cursor, counts, runs, hold, backfill and the
         last job stay, so that no occurrence is fired twice and none between is lost. Known and
-        equal: `already`. Two of one id in a call follow each other. What is known and not of
-        ``expect_tenant``, or expected in a version and not known, is `unknown`; what is known,
-        not equal and not of ``expect_version`` is `conflict`; both change nothing.
+        equal: `already`. Two of one tenant and id in a call follow each other. What is expected in
+        a version and not known is `unknown`; what is known, not equal and not of
+        ``expect_version`` is `conflict`; both change nothing.
         """
-        ...
+        check_words("operator's name", by)
+        if not schedules:
+            return []
+        return await self._call("put_schedules", check_owners(self._call.bounded(schedules)))
 
     async def due_schedules(
         self, *, limit: int, lease_ms: int, newest_first: bool = False
@@ -358,10 +413,12 @@ class ScheduleStore(Protocol):
         ``lease_ms`` or until `fire`, whichever is first; whoever comes later may plan it too.
         ``newest_first`` turns the order round. Work is O(limit), however many are at rest.
         """
-        ...
+        return await self._call("due_schedules", limit, lease_ms, newest_first)
 
     async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
         """Write plans, each wholly or not at all, answering in order; of at most 100 runs each.
+
+        A job that is not of the schedule's tenant is refused.
 
         A plan counts only if version and cursor are still those it was made from; otherwise it is
         `stale` and changes nothing. Then, in one write: cursor, next due time, hold, backfill and
@@ -385,10 +442,12 @@ class ScheduleStore(Protocol):
         1). Runs that have ended beyond ``keep`` are removed, the earliest due first,
         some with each plan.
         """
-        ...
+        for firing in self._call.bounded(firings):
+            check_jobs(firing.tenant, firing.id, bounded(firing.runs, MOST_RUNS))
+        return await self._call("fire", firings) if firings else []
 
     async def trigger(
-        self, schedule_id: str, run: Run, *, by: str, reason: str, tenant: str | None = None
+        self, schedule_id: str, run: Run, *, by: str, reason: str, tenant: str = DEFAULT_TENANT
     ) -> Triggered:
         """Make a run now, judged as `fire` judges one of kind `trigger`; cursor and due time stay.
 
@@ -397,7 +456,9 @@ class ScheduleStore(Protocol):
         and calendars name whole seconds, but for one that names a single instant. A held schedule
         is triggered too. Repeated with the same job id: the same answer.
         """
-        ...
+        check_note(by, reason)
+        check_jobs(tenant, schedule_id, [run])
+        return await self._call("trigger", schedule_id, run, tenant)
 
     async def backfill(
         self,
@@ -406,47 +467,76 @@ class ScheduleStore(Protocol):
         *,
         by: str,
         reason: str,
-        tenant: str | None = None,
+        tenant: str = DEFAULT_TENANT,
     ) -> ScheduleChanged:
         """Begin to run occurrences of the past, and make the schedule due; version + 1.
 
         The same again is `already`; another while one is under way is `conflict`.
         """
-        ...
+        check_note(by, reason)
+        return await self._call("backfill", schedule_id, backfill, tenant)
 
     async def hold_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str = DEFAULT_TENANT
     ) -> list[ScheduleChanged]:
         """Keep schedules from being fired, version + 1; held: `already`, and the first mark stays.
 
         Jobs they have made go on; a queued run waits until they are unheld, or triggered.
         """
-        ...
+        check_note(by, reason)
+        return (
+            await self._call("hold_schedules", self._call.bounded(ids), by, reason, tenant)
+            if ids
+            else []
+        )
 
     async def unhold_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str = DEFAULT_TENANT
     ) -> list[ScheduleChanged]:
         """Let held schedules go on: due now, failures at zero, version + 1; else `already`."""
-        ...
+        check_note(by, reason)
+        return (
+            await self._call("unhold_schedules", self._call.bounded(ids), by, reason, tenant)
+            if ids
+            else []
+        )
 
     async def delete_schedules(
-        self, ids: Sequence[str], *, by: str, reason: str, tenant: str | None = None
+        self, ids: Sequence[str], *, by: str, reason: str, tenant: str = DEFAULT_TENANT
     ) -> list[ScheduleChanged]:
         """Remove schedules and their runs. Queued jobs are cancelled; others go on."""
-        ...
+        check_note(by, reason)
+        return (
+            await self._call("delete_schedules", self._call.bounded(ids), by, reason, tenant)
+            if ids
+            else []
+        )
 
     # Reads.
 
-    async def schedule(self, schedule_id: str) -> ScheduleRecord | None:
-        """Give one schedule, or None."""
-        ...
+    async def schedule(
+        self, schedule_id: str, *, tenant: str = DEFAULT_TENANT
+    ) -> ScheduleRecord | None:
+        """Return one schedule, or None."""
+        return await self._call("schedule", tenant, schedule_id)
 
     async def schedules(
         self, which: ScheduleFilter, *, limit: int, cursor: str | None = None
     ) -> SchedulePage:
-        """List schedules by id (bytewise). A page may be short and still have a cursor."""
-        ...
+        """List schedules by tenant, then by id (both bytewise).
 
-    async def runs(self, schedule_id: str, *, limit: int, cursor: str | None = None) -> RunPage:
+        A page may be short and still have a cursor. A listing of named tenants looks at theirs
+        alone, however many others there are.
+        """
+        return await self._call("schedules", which, limit, cursor)
+
+    async def runs(
+        self,
+        schedule_id: str,
+        *,
+        limit: int,
+        cursor: str | None = None,
+        tenant: str = DEFAULT_TENANT,
+    ) -> RunPage:
         """List a schedule's runs, the latest due first."""
-        ...
+        return await self._call("runs", tenant, schedule_id, limit, cursor)

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from lamplighter.model import schedule
 from lamplighter.model.errors import InvalidInput
+from lamplighter.model.ids import schedule_key
 from lamplighter.model.job import Delivery, Level
 from lamplighter.model.names import shown
 from lamplighter.model.recurring import DEFAULT_POLICY, CatchUp, Overlap, Policy, Spec, Template
@@ -45,10 +46,14 @@ def to_text(spec: Spec) -> str:
 
 
 @lru_cache(maxsize=1024)
-def from_text(text: str, seed: str) -> Spec:
-    """Read a spec; ``seed`` is the id of the schedule, which decides what is hashed."""
+def from_text(text: str, schedule_id: str) -> Spec:
+    """Read a spec; its tenant and the id of the schedule decide what is hashed.
+
+    What it costs does not depend on when the schedule fires: that was looked at when it was put.
+    """
     try:
         values = cast("dict[str, Any]", json.loads(text))
+        seed = schedule_key(values["tenant"], schedule_id)
         given = dict(values.get("policy", {}))
         for name, kind in _KINDS.items():
             if name in given:
@@ -69,9 +74,9 @@ def from_text(text: str, seed: str) -> Spec:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(
-            f"what is stored of the schedule {shown(seed)} cannot be read: {error!r}",
+            f"what is stored of the schedule {shown(schedule_id)} cannot be read: {error!r}",
             hint="it was written by another version, or by something else: put it again",
-            value=seed,
+            value=schedule_id,
         ) from error
 
 
@@ -80,9 +85,9 @@ def _calendar(values: Mapping[str, Any], seed: str) -> schedule.Calendar:
     if values["kind"] == "cron" and "H" not in values["expression"].upper():
         # Without an `H` the seed decides nothing.
         return _shared(tuple(sorted(values.items())))
-    return schedule.decode(values, seed=seed)
+    return schedule.decode(values, seed=seed, stored=True)
 
 
 @lru_cache(maxsize=2048)
 def _shared(items: tuple[tuple[str, Any], ...]) -> schedule.Calendar:
-    return schedule.decode(dict(items))
+    return schedule.decode(dict(items), stored=True)

@@ -10,34 +10,32 @@ that an operator's call names twice is answered the second time as a call after 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from lamplighter.port.values import COUNT_LIMIT
+from lamplighter.model.changes import Action, answers
+from lamplighter.port.access import Access
+from lamplighter.port.activity import Activity
+from lamplighter.port.guards import check_note
+from lamplighter.port.inspector import Inspector
+from lamplighter.port.schedules import ScheduleStore
+from lamplighter.port.verbs import Part, Verbs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from lamplighter.model.job import Attempt, Claim, JobRecord, NewJob
+    from lamplighter.model.job import Claim, NewJob
     from lamplighter.model.lifecycle import Settlement
-    from lamplighter.port.access import Access
-    from lamplighter.port.activity import Activity
     from lamplighter.port.capabilities import Capabilities
     from lamplighter.port.checkup import Checkup
-    from lamplighter.port.schedules import ScheduleStore
     from lamplighter.port.values import (
         Beat,
+        ChangeAnswer,
         Changed,
         Claimed,
         ClaimRequest,
-        DeadGroup,
         Expired,
-        Explanation,
-        JobFilter,
-        JobPage,
-        LogPiece,
         NewWorker,
         Pruned,
-        QueueInfo,
         QueueSettings,
         Recorded,
         Recording,
@@ -46,11 +44,8 @@ if TYPE_CHECKING:
         Retention,
         Settled,
         Submitted,
-        TenantInfo,
         TenantSettings,
-        TypeRow,
         TypeSettings,
-        WorkerInfo,
     )
 
 
@@ -58,7 +53,7 @@ DEFAULT_LEASE_MS = 30_000
 """The lease of workers that say nothing else."""
 
 
-class JobStore(Protocol):
+class JobStore(Part):
     """Everything that moves a job."""
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
@@ -71,7 +66,7 @@ class JobStore(Protocol):
         with the old id. Two equal ids or keys within one call follow the same rules. A held job
         waits until it is unheld. When the call raises, none of its jobs is stored.
         """
-        ...
+        return await self._call("submit", self._call.bounded(jobs)) if jobs else []
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         """Hand out up to ``limit`` due jobs of the asked queues and types.
@@ -84,38 +79,45 @@ class JobStore(Protocol):
         now. Each hand-out carries its queue's next hand-out number. Nothing more is handed out
         once the arguments come to ``max_bytes``; one job always is. A new attempt has no
         progress. Repeated with the same nonce, within an hour or while one of them runs, it
-        returns the jobs still running under that nonce and hands out nothing new; a claim that
+        returns the jobs still running under that nonce, without their start marks, and hands out
+        nothing new; a claim that
         got nothing leaves no trace, and its repeat is a new one. Never waits.
         `poll_after_ms` is the time until the next asked-for job is due: 0 when due work was left
         behind, by ``limit`` or by a bound; None when nothing asked for waits. Held jobs, and jobs
         of held queues, types or tenants, do not count. For a repeated claim it is 0.
         """
-        ...
+        return await self._call("claim", request)
 
     async def renew(self, leases: Sequence[Renewal], lease_ms: int) -> list[Renewed]:
         """Extend leases to ``lease_ms`` from the store's now, answering for each in order.
 
         Extended only while the job runs under exactly this fence; a lease that has ended but was
-        not rescued is extended too. The answer says whether a cancel was requested.
+        not rescued is extended too. The answer says whether a cancel was requested. Never waits
+        for a job that somebody else has locked: that one is `unknown`, neither extended nor lost.
         """
-        ...
+        return await self._call("renew", self._call.bounded(leases), lease_ms) if leases else []
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         """Write what claims came to, all in one write, answering for each in order.
 
         Accepted only while the job runs under exactly this fence; then `next` is written, or
         `cancelled` if that is set and a cancel was requested. Back to waiting: due after
-        ``delay_ms``, behind nobody who is due later; a suspect from then on has the requirement
-        of suspects. The same fence again is `already` until the
-        job is claimed again or removed; any other fence, or an unknown id, is `lost`. Going back
-        without an error keeps the last one. With `only_if_expired` a lease that has not ended is
-        left alone and answered `renewed`. An attempt with `history`, and one that ends the job,
-        is kept: see ``Inspector.attempts``. A settled job no longer has a lease that could end,
-        and the record names the worker of its last attempt. A cancel request does not outlive
-        the settle unless the job became `cancelled`. Content never makes a settle fail. If and
-        only if the settlement is written, so is its `journal`, as ``record`` would.
+        ``delay_ms``, behind nobody who is due later, with the requirement that
+        `model.job.next_requirement` names: a suspect from then on has that of suspects, and a job
+        with a ``version`` that of the versions which take it, until it is replayed or retried from
+        the dead. The same fence again is `already` until the job is claimed again or removed; any
+        other fence, or an unknown id, is `lost`. Going back without an error keeps the last one.
+        With `only_if_expired` a lease that has not ended is left alone and answered `renewed`; with
+        `only_if_unstarted` a claim that has its start mark is left alone and answered `started`. An
+        attempt with `history`, and one that ends the job, is kept: see ``Inspector.attempts``. A
+        settled job no longer has a lease that could end, and the record names the worker of its
+        last attempt. A cancel request does not outlive the settle unless the job became
+        `cancelled`. Content never makes a settle fail. If and only if the settlement is written,
+        so is its `journal`, as ``record`` would. For a job that runs under this fence and that
+        somebody else keeps locked it does not wait: that one is `busy`, nothing of it is written,
+        and it is to be settled again; the others are settled.
         """
-        ...
+        return await self._call("settle", self._call.bounded(settlements)) if settlements else []
 
     async def record(self, recordings: Sequence[Recording]) -> list[Recorded]:
         """Keep what running attempts have to say, all in one write, answering for each in order.
@@ -126,8 +128,12 @@ class JobStore(Protocol):
         number and its own; one that is there already is left as it is. Then the pieces of the
         same lease in ``drop`` are removed. Logs live as long as their job, replays included.
         Content never makes it fail. It does not extend the lease.
+        With `started` the claim gets its start mark, which is as durable as a settle when it is
+        answered; marked twice is marked once. ``rescue`` and ``claims_of`` tell it, and it ends
+        with the claim: the next one of the job has none. A job that somebody else keeps locked is
+        `busy`, as with ``settle``.
         """
-        ...
+        return await self._call("record", self._call.bounded(recordings)) if recordings else []
 
     async def rescue(self, limit: int) -> list[Expired]:
         """Read up to ``limit`` claims whose lease has ended, longest overdue first.
@@ -135,41 +141,62 @@ class JobStore(Protocol):
         Changes nothing: the write is ``settle`` with `only_if_expired`. A lease that ends later
         than now plus its own length (the clock went back) is first cut to now plus that length.
         """
-        ...
+        return await self._call("rescue", limit)
 
     async def claims_of(self, worker: str) -> list[Claim]:
-        """Read the claims a worker holds, for the supervisor that buries it."""
-        ...
+        """Read the claims a worker holds, for the supervisor that buries it.
+
+        Like those of ``rescue``, they say whether they have a start mark.
+        """
+        return await self._call("claims_of", worker)
+
+    async def change(
+        self, action: Action, ids: Sequence[str], *, by: str, reason: str
+    ) -> list[Changed]:
+        """Do to jobs what an operator asks, answering for each in order.
+
+        What is written is a function of the job's situation, which the table of the action in
+        `model.changes` has. Each job is decided about and changed in one step. The verbs below are
+        this one, each with its action.
+        """
+        check_note(by, reason)
+        if not ids:
+            return []
+        known = list(dict.fromkeys(self._call.bounded(ids)))
+        found = await self._call("change", known, action, by, reason)
+        return answers(action, ids, found)
 
     async def cancel(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        """Cancel jobs, answering for each in order.
+        """Cancel jobs.
 
         Blocked or waiting, held or not: `done`, and it never runs. Running: `requested`; settle
         decides once. Asked again: `already`. Other terminal states: `conflict`. Unknown: `unknown`.
         """
-        ...
+        return await self.change(Action.CANCEL, ids, by=by, reason=reason)
 
     async def hold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        """Keep jobs from being handed out until unheld, answering for each in order.
+        """Keep jobs from being handed out until unheld.
 
         Waiting or blocked: `done`; held before: `already`, and the first mark stays. Running:
         `done` too: it is kept if the job comes back to waiting. Terminal: `conflict`.
         """
-        ...
+        return await self.change(Action.HOLD, ids, by=by, reason=reason)
 
     async def unhold(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Let held jobs go on, due when they were due.
 
         Not held: `already`. Terminal: `conflict`.
         """
-        ...
+        return await self.change(Action.UNHOLD, ids, by=by, reason=reason)
 
     async def retry(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Make waiting jobs due now; due already: `already`; running: `conflict`.
 
-        On a dead job it is ``replay``. Other terminal states: `conflict`. A hold stays.
+        A dead job goes on in the same life: due now, counters at zero, no suspect; generation,
+        attempts, logs and progress stay, and what made it dead is gone: reason, error and hold.
+        Other terminal states: `conflict`. A hold of a waiting job stays.
         """
-        ...
+        return await self.change(Action.RETRY, ids, by=by, reason=reason)
 
     async def replay(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Run terminal jobs again: same id, generation + 1, due now, counters at zero.
@@ -178,14 +205,22 @@ class JobStore(Protocol):
         attempts and logs stay. Not terminal: `conflict`. The idempotency key still belongs to the
         job.
         """
-        ...
+        return await self.change(Action.REPLAY, ids, by=by, reason=reason)
 
     async def purge(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Remove terminal jobs with their attempts and logs, whatever their age.
 
         Not terminal: `conflict`. A key that named the job stays and answers `gone`.
         """
-        ...
+        return await self.change(Action.PURGE, ids, by=by, reason=reason)
+
+    async def erase(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
+        """Remove terminal jobs so that nothing that was given to them or came of them is left.
+
+        As `purge`, and the idempotency key goes too: the same key again is a new job. A run of a
+        schedule keeps the id of the job, and nothing else. Not terminal: `conflict`.
+        """
+        return await self.change(Action.ERASE, ids, by=by, reason=reason)
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         """Remove up to ``limit`` terminal jobs past their retention, and what else has aged out.
@@ -195,45 +230,70 @@ class JobStore(Protocol):
         never a job that is not terminal. Keys go after their own age, counted from their
         creation, once their job is gone.
         """
-        ...
+        return await self._call("prune", retention, limit)
 
 
-class Membership(Protocol):
+class Membership(Part):
     """Who is alive."""
 
     async def join(self, worker: NewWorker) -> Beat:
         """Enter a worker and publish the types it knows. Joining twice is joining once.
 
-        Answers like a beat, as one who is known; itself is among the `workers`.
+        Answers like a beat, as one who is known; itself is among the `workers`. The slot of its
+        versions is the one it gave last.
         """
-        ...
+        return await self._call("join", worker)
 
-    async def beat(self, worker: str, running: int) -> Beat:
+    async def beat(self, worker: str, running: int, unstarted: Sequence[str] = ()) -> Beat:
         """Say that a worker lives; `known` is False when the store has forgotten it.
+
+        ``unstarted`` has the ids of jobs that it, or a process named ``worker``/…, has claimed
+        without having called their handlers: until the next beat these are shown as `claimed`.
+        At-most-once jobs are shown so by their start mark alone.
 
         `workers` counts all whose last sign of life is not 30 s old: those who are not dead. A
         store that `tells_calm` says whether anything is overdue.
         """
-        ...
+        return await self._call("beat", worker, running, unstarted)
 
     async def leave(self, worker: str) -> None:
         """Take a worker out. Unknown workers are no error."""
-        ...
+        await self._call("leave", worker)
 
     async def lead(self, role: str, holder: str, term_ms: int) -> bool:
         """Try to hold a role for a while; True while this holder has it.
 
         An optimisation for work worth doing once. Nothing is correct only because of it.
         """
-        ...
+        return await self._call("lead", role, holder, term_ms)
 
 
-class Settings(Protocol):
+class Settings(Part):
     """What operators set. Each raises the settings version that `beat` answers."""
 
     async def put_queue(self, name: str, settings: QueueSettings, *, by: str, reason: str) -> None:
         """Set a queue's `max_wait` or hold; acts on the next claim, free of the backlog."""
-        ...
+        check_note(by, reason)
+        await self._call("put_queue", name, settings, by, reason)
+
+    async def enter_queues(self, names: Sequence[str], *, tenant: str, most: int) -> bool:
+        """Note that a tenant brings these queues, all of them or none.
+
+        False: with these it would have brought more than ``most`` that were not removed since. A
+        name that somebody has brought stays theirs, and counts once. Moves nothing else: a queue
+        is listed from its first job on.
+        """
+        return await self._call("enter_queues", names, tenant, most)
+
+    async def remove_queue(self, name: str, *, by: str, reason: str) -> ChangeAnswer:
+        """Remove an empty queue, its settings, and the note of who brought it: `done`.
+
+        With jobs that wait, held or not, are blocked or run, or with a worker that is not dead and
+        serves it: `conflict`. Removed before: `already`; unknown: `unknown`. It is listed again
+        while it has jobs, and for good when somebody sets something on it.
+        """
+        check_note(by, reason)
+        return await self._call("remove_queue", name)
 
     async def put_tenant(
         self, name: str, settings: TenantSettings, *, by: str, reason: str
@@ -243,11 +303,13 @@ class Settings(Protocol):
         A weight acts on the backlog from the next hand-out on. A hold puts the tenant's turns to
         sleep at once; unholding wakes them at the clock, like any turn that wakes.
         """
-        ...
+        check_note(by, reason)
+        await self._call("put_tenant", name, settings, by, reason)
 
     async def put_type(self, name: str, settings: TypeSettings, *, by: str, reason: str) -> None:
         """Set a type's hold; acts on the next claim."""
-        ...
+        check_note(by, reason)
+        await self._call("put_type", name, settings, by, reason)
 
 
 class Wakeup(Protocol):
@@ -288,134 +350,83 @@ def queue_topic(queue: str, *, suspect: bool = False) -> str:
 
 FINISHED_TOPIC = "finished"
 """Topic of jobs that ended."""
+CANCEL_TOPIC = "cancel"
+"""Topic of running jobs for which a cancel was requested."""
 
 
-class Inspector(Protocol):
-    """Reads only: whoever holds this cannot move a job."""
+class Driver(Protocol):
+    """What an engine brings: its verbs, and how its store is opened, closed and set up.
 
-    async def job(self, job_id: str) -> JobRecord | None:
-        """Give one job, or None."""
-        ...
-
-    async def jobs(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> JobPage:
-        """List jobs, newest first. A page may be short and still have a cursor."""
-        ...
-
-    async def explain(self, job_id: str) -> Explanation | None:
-        """Say why a job is not running, the most decisive reason first.
-
-        A waiting suspect has that among its reasons.
-        """
-        ...
-
-    async def counts(self) -> dict[str, int]:
-        """Count jobs per state, each exact up to 10,000."""
-        ...
-
-    async def queues(self, *, most: int = COUNT_LIMIT) -> list[QueueInfo]:
-        """List queues by name; their waiting jobs are counted up to ``most``.
-
-        With 0 no waiting job is looked at, for who asks for the names alone.
-        """
-        ...
-
-    async def queue(self, name: str) -> QueueInfo | None:
-        """Give one queue as ``queues`` has it, or None."""
-        ...
-
-    async def tenants(self) -> list[TenantInfo]:
-        """List tenants that have settings, waiting or running jobs, by name; at most 1,000."""
-        ...
-
-    async def tenant(self, name: str) -> TenantInfo | None:
-        """Give one tenant as ``tenants`` has it, however many there are, or None."""
-        ...
-
-    async def types(self) -> list[TypeRow]:
-        """List published job types by name, one row per version."""
-        ...
-
-    async def workers(self) -> list[WorkerInfo]:
-        """List workers, oldest first."""
-        ...
-
-    async def attempts(self, job_id: str) -> list[Attempt]:
-        """Give a job's attempts of all its lives, oldest first.
-
-        Those that failed, those that ended the job, and the present one, which is `running`. One
-        after which the job waits again without a failure leaves no trace. One that ended the job
-        as cancelled is called `cancelled`, unless it failed. Its number is the one its handler
-        was told: it counts the handler's own failures, so that several may have the same.
-        """
-        ...
-
-    async def logs(
-        self,
-        job_id: str,
-        *,
-        tenant: str | None = None,
-        after: tuple[int, int] | None = None,
-        limit: int = 100,
-    ) -> list[LogPiece]:
-        """Give pieces of a job's log, oldest first: by lease number, then by their own.
-
-        Only those behind ``after`` (lease, number), and only if the job is of ``tenant``, when
-        these are given. An unknown job has none.
-        """
-        ...
-
-    async def dead_groups(self, which: JobFilter) -> list[DeadGroup]:
-        """Group dead letters by type and fingerprint, most frequent first."""
-        ...
-
-
-class Engine(Protocol):
-    """One store, opened."""
+    `Engine` has the contract of the methods; guards and bounds stand there, too.
+    """
 
     @property
     def capabilities(self) -> Capabilities:
-        """How this engine differs from others."""
+        """How this engine differs from others; some of it is known once the store is open."""
         ...
 
     @property
-    def jobs(self) -> JobStore:
-        """What moves jobs."""
-        ...
-
-    @property
-    def schedules(self) -> ScheduleStore:
-        """What moves schedules."""
-        ...
-
-    @property
-    def membership(self) -> Membership:
-        """Who is alive."""
-        ...
-
-    @property
-    def settings(self) -> Settings:
-        """What operators set."""
-        ...
-
-    @property
-    def access(self) -> Access:
-        """Tokens and the audit log."""
+    def where(self) -> str:
+        """The store, as it is named in errors."""
         ...
 
     @property
     def wakeup(self) -> Wakeup:
-        """Hints between processes."""
+        """Hints between processes; while the store is open."""
         ...
 
-    @property
-    def activity(self) -> Activity:
+    async def open(self, *, create: bool) -> Mapping[str, Callable[..., Awaitable[Any]]]:
+        """Open the store; returns the verbs by their names."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+    async def migrate(self, *, run: Sequence[str], read: Sequence[str]) -> tuple[int, int]:
+        """Bring the store to this version."""
+        ...
+
+    async def grant(self, *, run: Sequence[str], read: Sequence[str]) -> None:
+        """Let users of the database run jobs, or only look."""
+        ...
+
+    async def check_up(self, *, lease_ms: int) -> Checkup:
+        """Look at the set-up and settings of the store."""
+        ...
+
+
+class Engine:
+    """One store: the verbs of a driver behind guards, bounds and telemetry."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._is_open = False
+        self._verbs = verbs = Verbs(driver.where, driver.capabilities.max_batch)
+        self.jobs = JobStore(verbs)
+        """What moves jobs."""
+        self.schedules = ScheduleStore(verbs)
+        """What moves schedules."""
+        self.membership = Membership(verbs)
+        """Who is alive."""
+        self.settings = Settings(verbs)
+        """What operators set."""
+        self.access = Access(verbs)
+        """Tokens and the audit log."""
+        self.activity = Activity(verbs)
         """What workers did, and what waits as a whole."""
-        ...
+        self.inspector = Inspector(verbs)
+        """Reads only."""
 
     @property
-    def inspector(self) -> Inspector:
-        """Reads only."""
-        ...
+    def capabilities(self) -> Capabilities:
+        """How this engine differs from others."""
+        return self._driver.capabilities
+
+    @property
+    def wakeup(self) -> Wakeup:
+        """Hints between processes."""
+        return self._driver.wakeup if self._is_open else self._verbs.refuse()
 
     async def open(self, *, create: bool = True) -> None:
         """Connect, check that the store is ours and of our version; fill an empty one.
@@ -423,11 +434,16 @@ class Engine(Protocol):
         Without ``create`` a store that is not there is refused with StoreUnreachable, and none
         is made.
         """
-        ...
+        if not self._is_open:
+            self._verbs.open(await self._driver.open(create=create))
+            self._is_open = True
 
     async def close(self) -> None:
         """Finish what is being written and let go of everything. Closing twice is closing once."""
-        ...
+        if self._is_open:
+            self._is_open = False
+            self._verbs.close()
+            await self._driver.close()
 
     async def migrate(
         self, *, run: Sequence[str] = (), read: Sequence[str] = ()
@@ -436,7 +452,7 @@ class Engine(Protocol):
 
         Both happen or neither: where `grant` would refuse, no store is made or changed.
         """
-        ...
+        return await self._driver.migrate(run=run, read=read)
 
     async def grant(self, *, run: Sequence[str] = (), read: Sequence[str] = ()) -> None:
         """Let these users of the database run jobs, or only look; doing it twice is doing it once.
@@ -444,7 +460,7 @@ class Engine(Protocol):
         They keep these rights when the store is migrated. A user who does not exist is refused
         with InvalidOption, and so is everyone where ``Capabilities.roles`` says no.
         """
-        ...
+        await self._driver.grant(run=run, read=read)
 
     async def check_up(self, *, lease_ms: int = DEFAULT_LEASE_MS) -> Checkup:
         """Look at the set-up and settings of the store; works before it is opened.
@@ -453,4 +469,11 @@ class Engine(Protocol):
         else that `open` would refuse. Raises only when the store cannot be reached at all.
         ``lease_ms`` is the lease of the workers, against which the clocks are compared.
         """
-        ...
+        return await self._driver.check_up(lease_ms=lease_ms)
+
+
+_PARTS = (JobStore, ScheduleStore, Membership, Settings, Access, Activity, Inspector)
+_NAMED = {action.value for action in Action}
+"""Methods that are the verb `change`, each with its action."""
+VERBS = tuple(sorted({name for part in _PARTS for name in vars(part) if name[0] != "_"} - _NAMED))
+"""The names of all verbs; the table of every driver has exactly these."""

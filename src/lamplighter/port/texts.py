@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lamplighter.model.job import NO_EXTRAS, ErrorInfo, Extras, Mark
+from lamplighter.model.ids import KEY_SEPARATOR
+from lamplighter.model.job import NO_EXTRAS, ErrorInfo, Extras, Mark, Refusal
 from lamplighter.model.journal import Progress
 from lamplighter.model.retry import Retry
 from lamplighter.port.schedules import Backfill
@@ -20,7 +21,7 @@ def clean(text: str) -> str:
 
 def is_nobody(tenant: str | None) -> bool:
     """Tell whether no tenant can have this name, so that nothing belongs to it; None: to any."""
-    return tenant is not None and (not tenant or clean(tenant) != tenant)
+    return tenant is not None and (not tenant or KEY_SEPARATOR in tenant or clean(tenant) != tenant)
 
 
 def extras_to_text(extras: Extras) -> str | None:
@@ -76,15 +77,16 @@ def error_to_text(error: ErrorInfo | None) -> str | None:
     """Write an error; any content can be stored."""
     if error is None:
         return None
-    return json.dumps(
-        {
-            "type": clean(error.type),
-            "message": clean(error.message),
-            "traceback": clean(error.traceback),
-            "fingerprint": clean(error.fingerprint),
-            "kinds": [clean(kind) for kind in error.kinds],
-        },
-    )
+    values: dict[str, object] = {
+        "type": clean(error.type),
+        "message": clean(error.message),
+        "traceback": clean(error.traceback),
+        "fingerprint": clean(error.fingerprint),
+        "kinds": [clean(kind) for kind in error.kinds],
+    }
+    if error.refusals:
+        values["refusals"] = [(clean(one.version), one.since_ms) for one in error.refusals]
+    return json.dumps(values)
 
 
 def error_of(text: str | None) -> ErrorInfo | None:
@@ -99,6 +101,10 @@ def error_of(text: str | None) -> ErrorInfo | None:
             traceback=values.get("traceback", ""),
             fingerprint=values.get("fingerprint", ""),
             kinds=tuple(values.get("kinds", ())),
+            refusals=tuple(
+                Refusal(version=version, since_ms=since)
+                for version, since in values.get("refusals", ())
+            ),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return ErrorInfo(type="Unreadable", message=text)

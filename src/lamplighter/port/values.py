@@ -6,13 +6,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from lamplighter.model.changes import ChangeAnswer as ChangeAnswer  # noqa: PLC0414 - of the port
+from lamplighter.model.changes import Changed as Changed  # noqa: PLC0414 - of the port
+from lamplighter.model.journal import NO_NEWS, Journal
 from lamplighter.model.stride import DEFAULT_MAX_WAIT_MS, DEFAULT_WEIGHT
+from lamplighter.port.health import DEAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lamplighter.model.job import Claim, ErrorInfo, Fence, JobRecord, JobState, Level, Mark
-    from lamplighter.model.journal import Journal, Piece
+    from lamplighter.model.journal import Piece
+    from lamplighter.model.versions import Seat
 
 # ── submit ───────────────────────────────────────────────────────────────────────────────────
 
@@ -82,14 +87,29 @@ class Claimed:
 # ── renew, settle ────────────────────────────────────────────────────────────────────────────
 
 
+class RenewAnswer(StrEnum):
+    """What became of one renewal."""
+
+    HELD = "held"
+    """The lease was extended."""
+    LOST = "lost"
+    """It belongs to somebody else, or the job has ended."""
+    UNKNOWN = "unknown"
+    """Another client has the job locked: not extended, and nothing is known. Ask again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Renewed:
     """Answer to one renewal."""
 
     id: str
-    held: bool
-    """True: the lease was extended. False: it belongs to somebody else, or the job has ended."""
-    cancel_requested: bool
+    answer: RenewAnswer
+    cancel_requested: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Whether the lease was extended."""
+        return self.answer is RenewAnswer.HELD
 
 
 class SettleAnswer(StrEnum):
@@ -102,6 +122,10 @@ class SettleAnswer(StrEnum):
     """The fence is not the current one; nothing was changed."""
     RENEWED = "renewed"
     """Only for rescue: the lease had been extended, so the job was left alone."""
+    STARTED = "started"
+    """The claim has a start mark, and was to be settled only without one: it was left alone."""
+    BUSY = "busy"
+    """Another client has the job locked: nothing was changed. Settle it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +144,9 @@ class Recording:
 
     id: str
     fence: Fence
-    journal: Journal
+    journal: Journal = NO_NEWS
+    started: bool = False
+    """Set the start mark of the claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +155,10 @@ class Recorded:
 
     id: str
     held: bool
-    """True: it is written. False: the claim belongs to somebody else, or the job has ended."""
+    """True: it is written. False: the claim belongs to somebody else, or the job has ended, unless
+    it is ``busy``."""
+    busy: bool = False
+    """Another client has the job locked: nothing was written. Record it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,29 +178,6 @@ class Expired:
 
 
 # ── operators' verbs ─────────────────────────────────────────────────────────────────────────
-
-
-class ChangeAnswer(StrEnum):
-    """What became of one operator's wish."""
-
-    DONE = "done"
-    REQUESTED = "requested"
-    """Cancel of a running job: noted, decided once by settle."""
-    ALREADY = "already"
-    """It was so before."""
-    CONFLICT = "conflict"
-    """The job's state forbids it; nothing was changed."""
-    UNKNOWN = "unknown"
-    """No such job."""
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """Answer to one wish; ``state`` is the job's state after it."""
-
-    id: str
-    answer: ChangeAnswer
-    state: JobState | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +252,8 @@ class NewWorker:
     queues: tuple[str, ...]
     slots: int
     types: tuple[TypeInfo, ...] = ()
+    version_slot: int = 0
+    """The slot of its versions: see `model.versions`; 0: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,10 +267,18 @@ class WorkerInfo:
     types: tuple[str, ...]
     slots: int
     running: int
+    """Handlers that ran at its last sign of life; 0 of a dead worker."""
     joined_at_ms: int
     beat_at_ms: int
     state: str
     """alive, suspect (15 s without a beat) or dead (30 s)."""
+    version_slot: int = 0
+    """The slot of its versions: see `model.versions`; 0: none."""
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is not known to be dead."""
+        return self.state != DEAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +307,13 @@ class JobFilter:
     queues: tuple[str, ...] = ()
     tenants: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
+    """Causes of the last error; the empty one means jobs that have none."""
     tag: str | None = None
     finished_after_ms: int | None = None
     finished_before_ms: int | None = None
+    created_after_ms: int | None = None
+    """This and the next act on ``jobs`` alone, and not on groups of dead letters."""
+    created_before_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +329,10 @@ class Why(StrEnum):
 
     FINISHED = "finished"
     RUNNING = "running"
+    WORKER_SUSPECT = "worker_suspect"
+    """It is running on a worker that has been silent for 15 s."""
+    WORKER_DEAD = "worker_dead"
+    """It was claimed by a worker that is dead, and has not been given back yet."""
     BLOCKED = "blocked"
     HELD_JOB = "held_job"
     HELD_QUEUE = "held_queue"
@@ -317,10 +341,16 @@ class Why(StrEnum):
     NOT_DUE = "not_due"
     BEHIND = "behind"
     NO_WORKER = "no_worker"
+    NO_VERSION = "no_version"
+    """No live version of its type takes its arguments."""
+    VERSION = "version"
+    """Beside other reasons: only some live versions of its type take its arguments."""
     NO_ROOM = "no_room"
     NEXT = "next"
     SUSPECT = "suspect"
     """Beside other reasons: it needs a process of its own, and waits until one is free."""
+    TIMED_OUT = "timed_out"
+    """Beside `RUNNING`: its timeout has passed, its handler was told to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,6 +407,11 @@ class QueueInfo:
     oldest_by_level: Mapping[Level, int] = field(default_factory=dict["Level", int])
     """How long the head that waits longest has been due, per level that has one; in ms."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether jobs were seen in it that wait or run."""
+        return bool(self.ready or self.scheduled or self.running)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantInfo:
@@ -400,6 +435,8 @@ class TypeRow:
     options: Mapping[str, object]
     held: Mark | None
     live_workers: int
+    seats: tuple[Seat, ...] = ()
+    """Slots and queues of the live workers that know this version: see `model.versions`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,6 +452,16 @@ class DeadGroup:
     newest_at_ms: int
     example: str
     """Id of the newest job in the group."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroups:
+    """Dead letters by cause."""
+
+    groups: list[DeadGroup]
+    at_least: bool
+    """Whether older dead letters were not looked at: each count may be too small, and groups of
+    which no newer letter is left are missing."""
 
 
 @dataclass(frozen=True, slots=True)

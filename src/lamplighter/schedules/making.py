@@ -12,6 +12,7 @@ from lamplighter import runtime
 from lamplighter.job import Call
 from lamplighter.model import schedule as calendars
 from lamplighter.model.errors import InvalidOption, InvalidTime
+from lamplighter.model.ids import schedule_key
 from lamplighter.model.names import check_schedule, shown
 from lamplighter.model.recurring import (
     BACKFILL_LIMIT,
@@ -23,6 +24,7 @@ from lamplighter.model.recurring import (
 )
 from lamplighter.model.retry import LONGEST_DELAY
 from lamplighter.model.schedule import Calendar, Cron, Interval
+from lamplighter.model.schedule.effort import bounded
 from lamplighter.model.timetable import Timetable, shown_instant
 from lamplighter.port import specs
 from lamplighter.port.schedules import Backfill, NewSchedule
@@ -42,11 +44,15 @@ class ScheduleOptions(TypedDict, total=False):
     jitter: float | timedelta | None
     """Shift it by a part of these seconds that is always the same for its id."""
     start: datetime | None
+    """No occurrence before this instant."""
     end: datetime | None
+    """No occurrence after this instant."""
     max_runs: int | None
+    """It is over after so many jobs; triggers and backfills do not count."""
     hold_after: int | None
     """Hold it after so many runs in a row that ended dead."""
     keep_succeeded: int | None
+    """How many runs that succeeded are remembered; 100 without it."""
     keep_failed: int | None
     """How many ended runs are remembered; 100 each without it."""
 
@@ -87,10 +93,11 @@ def new_schedule(
     option.check_known(options, ScheduleOptions.__annotations__, "a schedule")
     given = {name: value for name, value in options.items() if value is not None}
     check_schedule(schedule_id)
-    timezone = given.pop("timezone", None)
+    timezone, template = given.pop("timezone", None), _template(call)
+    seed = schedule_key(template.tenant, schedule_id)
     spec = Spec(
-        calendar=calendar_of(calendar, cast("str | None", timezone), seed=schedule_id),
-        template=_template(call),
+        calendar=calendar_of(calendar, cast("str | None", timezone), seed=seed),
+        template=template,
         policy=_policy(given),
     )
     new = NewSchedule(
@@ -102,10 +109,11 @@ def new_schedule(
         zones=calendars.tzdata_version(),
     )
     times = Timetable(schedule_id, spec)
-    made = _next_of(new, times)
-    # What is over is no mistake: its time has come once. What never comes is one.
-    if made.first_ms is None and not times.began_by(runtime.now_ms()):
-        raise _never(times)
+    with bounded():
+        made = _next_of(new, times)
+        # What is over is no mistake: its time has come once. What never comes is one.
+        if made.first_ms is None and not times.began_by(runtime.now_ms()):
+            raise _never(times)
     return made
 
 

@@ -15,7 +15,8 @@ from lamplighter.handle import Handle
 from lamplighter.job import Call
 from lamplighter.model.errors import InvalidOption, UnknownSchedule, WrongState
 from lamplighter.model.ids import of_wish
-from lamplighter.model.names import check_schedule, shown
+from lamplighter.model.names import DEFAULT_TENANT, check_name, check_schedule, shown
+from lamplighter.model.recurring import Overlap
 from lamplighter.model.schedule import Calendar
 from lamplighter.model.timetable import Timetable
 from lamplighter.port.schedules import (
@@ -29,7 +30,7 @@ from lamplighter.port.schedules import (
     ScheduleFilter,
     Triggered,
 )
-from lamplighter.port.store import queue_topic
+from lamplighter.port.store import CANCEL_TOPIC, queue_topic
 from lamplighter.portal import Work
 from lamplighter.schedules.making import ScheduleOptions, looked_at_next, new_schedule, past
 from lamplighter.schedules.stored import Schedule
@@ -46,20 +47,21 @@ class Schedules:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self.declared: dict[str, NewSchedule] = {}
-        """Those that ``@app.schedule`` has declared, by id."""
+        self.declared: dict[tuple[str, str], NewSchedule] = {}
+        """Those that ``@app.schedule`` has declared, by tenant and id."""
 
     def declare(
         self, schedule_id: str, calendar: object, call: Call[Any], options: Mapping[str, object]
     ) -> None:
         """Remember a schedule that workers put when they start."""
-        if schedule_id in self.declared:
+        new = new_schedule(schedule_id, calendar, call, options)
+        if (new.tenant, new.id) in self.declared:
             raise InvalidOption(
                 f"the schedule {shown(schedule_id)} is declared twice",
                 hint="give each its own name, as in @app.schedule(…, id=…)",
                 value=schedule_id,
             )
-        self.declared[schedule_id] = new_schedule(schedule_id, calendar, call, options)
+        self.declared[new.tenant, new.id] = new
 
     async def put(
         self,
@@ -103,17 +105,23 @@ class Schedules:
         """Put what ``@app.schedule`` has declared. Workers do that when they start."""
         return await self.put_many(map(looked_at_next, self.declared.values()), by=by)
 
-    async def get(self, schedule_id: str) -> Schedule:
-        """Give one schedule, or raise UnknownSchedule."""
+    async def get(self, schedule_id: str, *, tenant: str = DEFAULT_TENANT) -> Schedule:
+        """Return one schedule of a tenant, or raise UnknownSchedule.
+
+        Ids are unique in a tenant: here and below, what is another tenant's is unknown.
+        """
         check_schedule(schedule_id)
+        check_name("tenant", tenant)
         engine = await self._client.engine()
-        found = await self._client.repeatable(lambda: engine.schedules.schedule(schedule_id))
+        found = await self._client.repeatable(
+            lambda: engine.schedules.schedule(schedule_id, tenant=tenant)
+        )
         if found is None:
-            raise unknown(schedule_id)
+            raise unknown(schedule_id, tenant)
         return Schedule(found)
 
     async def list(self, which: ScheduleFilter | None = None) -> AsyncIterator[Schedule]:
-        """Give schedules by id."""
+        """Yield schedules by tenant and id."""
         engine = await self._client.engine()
         cursor: str | None = None
         ask = partial(engine.schedules.schedules, which or ScheduleFilter(), limit=PAGE)
@@ -125,22 +133,24 @@ class Schedules:
             if cursor is None:
                 return
 
-    async def runs(self, schedule_id: str, *, limit: int = PAGE) -> list[RunRecord]:
-        """Give the latest occurrences and what became of them, the latest due first."""
+    async def runs(
+        self, schedule_id: str, *, limit: int = PAGE, tenant: str = DEFAULT_TENANT
+    ) -> list[RunRecord]:
+        """Return the latest occurrences and what became of them, the latest due first."""
         check_schedule(schedule_id)
         engine = await self._client.engine()
         found: list[RunRecord] = []
         cursor: str | None = None
         while len(found) < limit:
             size = min(PAGE, limit - len(found))
-            ask = partial(engine.schedules.runs, schedule_id, limit=size, cursor=cursor)
-            page = await self._client.repeatable(ask)
+            ask = partial(engine.schedules.runs, schedule_id, tenant=tenant)
+            page = await self._client.repeatable(partial(ask, limit=size, cursor=cursor))
             found += page.runs
             cursor = page.cursor
             if cursor is None:
                 break
         if not found:
-            await self.get(schedule_id)
+            await self.get(schedule_id, tenant=tenant)
         return found
 
     async def trigger(
@@ -149,30 +159,32 @@ class Schedules:
         *,
         by: str = "app",
         reason: str = "",
-        tenant: str | None = None,
+        tenant: str = DEFAULT_TENANT,
         key: str | None = None,
     ) -> tuple[Triggered, Handle[object] | None]:
         """Run it now, as its overlap policy allows; its own occurrences go on as they were.
 
         With a key, the same again gives the same answer and no second run, as long as the schedule
-        remembers the first. With a tenant, others' schedules are unknown, here and below.
+        remembers the first.
         """
-        found = await self.get(schedule_id)
+        found = await self.get(schedule_id, tenant=tenant)
         engine = await self._client.engine()
         times = Timetable(schedule_id, found.spec)
         now_ms = runtime.now_ms()
         job = times.triggered(now_ms, runtime.random_bits(70))
         if key is not None:
-            job = replace(job, id=of_wish(schedule_id, found.record.created_at_ms, key))
+            job = replace(job, id=of_wish(tenant, schedule_id, found.record.created_at_ms, key))
         run = Run(due_ms=now_ms, job=job, kind=RunKind.TRIGGER, overlap=found.spec.policy.overlap)
         answer = await self._client.repeatable(
             lambda: engine.schedules.trigger(schedule_id, run, by=by, reason=reason, tenant=tenant)
         )
         if answer.answer is ScheduleAnswer.UNKNOWN:
-            raise unknown(schedule_id)
+            raise unknown(schedule_id, tenant)
         if answer.job_id is None:
             return answer, None
         await engine.wakeup.notify(queue_topic(job.queue), jobs={job.type: 1})
+        if run.overlap is Overlap.CANCEL_RUNNING:
+            await engine.wakeup.notify(CANCEL_TOPIC)
         return answer, Handle(self._client, answer.job_id)
 
     async def backfill(
@@ -184,7 +196,7 @@ class Schedules:
         limit: int = 1,
         by: str = "app",
         reason: str = "",
-        tenant: str | None = None,
+        tenant: str = DEFAULT_TENANT,
     ) -> ScheduleChanged:
         """Run its occurrences after ``start`` up to ``end``, ``limit`` at a time.
 
@@ -199,7 +211,7 @@ class Schedules:
             )
         )
         if answer.answer is ScheduleAnswer.UNKNOWN:
-            raise unknown(schedule_id)
+            raise unknown(schedule_id, tenant)
         if answer.answer is ScheduleAnswer.CONFLICT:
             raise WrongState(
                 f"another backfill of the schedule {shown(schedule_id)} is under way",
@@ -209,33 +221,31 @@ class Schedules:
         return answer
 
     async def hold(
-        self, *ids: str, by: str = "app", reason: str = "", tenant: str | None = None
+        self, *ids: str, by: str = "app", reason: str = "", tenant: str = DEFAULT_TENANT
     ) -> list[ScheduleChanged]:
         """Keep schedules from being fired. If one is unknown, nothing is done to any."""
         return await self._change("hold_schedules", ids, by, reason, tenant)
 
     async def unhold(
-        self, *ids: str, by: str = "app", reason: str = "", tenant: str | None = None
+        self, *ids: str, by: str = "app", reason: str = "", tenant: str = DEFAULT_TENANT
     ) -> list[ScheduleChanged]:
         """Let held schedules go on; what was missed is made up for as their policy says."""
         return await self._change("unhold_schedules", ids, by, reason, tenant)
 
     async def delete(
-        self, *ids: str, by: str = "app", reason: str = "", tenant: str | None = None
+        self, *ids: str, by: str = "app", reason: str = "", tenant: str = DEFAULT_TENANT
     ) -> list[ScheduleChanged]:
         """Remove schedules and their history. Jobs that run or wait go on; queued ones do not."""
         return await self._change("delete_schedules", ids, by, reason, tenant)
 
     async def _change(
-        self, verb: str, ids: tuple[str, ...], by: str, reason: str, tenant: str | None
+        self, verb: str, ids: tuple[str, ...], by: str, reason: str, tenant: str
     ) -> list[ScheduleChanged]:
         engine = await self._client.engine()
         change = getattr(engine.schedules, verb)
         named = list(dict.fromkeys(ids))
         for schedule_id in named:
-            found = await self.get(schedule_id)
-            if tenant is not None and found.record.tenant != tenant:
-                raise unknown(schedule_id)
+            await self.get(schedule_id, tenant=tenant)
         size = engine.capabilities.max_batch
         answers: list[ScheduleChanged] = []
         for start in range(0, len(named), size):
@@ -268,9 +278,9 @@ class Schedules:
         """``put_declared`` for code without an event loop."""
         return self._run(lambda: self.put_declared(by=by), "put_declared()")
 
-    def get_sync(self, schedule_id: str) -> Schedule:
+    def get_sync(self, schedule_id: str, *, tenant: str = DEFAULT_TENANT) -> Schedule:
         """``get`` for code without an event loop."""
-        return self._run(lambda: self.get(schedule_id), "get(…)")
+        return self._run(lambda: self.get(schedule_id, tenant=tenant), "get(…)")
 
     def list_sync(self, which: ScheduleFilter | None = None) -> list[Schedule]:
         """``list`` for code without an event loop: all of them at once."""
@@ -280,15 +290,19 @@ class Schedules:
 
         return self._run(gather, "list()")
 
-    def runs_sync(self, schedule_id: str, *, limit: int = PAGE) -> list[RunRecord]:
+    def runs_sync(
+        self, schedule_id: str, *, limit: int = PAGE, tenant: str = DEFAULT_TENANT
+    ) -> list[RunRecord]:
         """``runs`` for code without an event loop."""
-        return self._run(lambda: self.runs(schedule_id, limit=limit), "runs(…)")
+        return self._run(lambda: self.runs(schedule_id, limit=limit, tenant=tenant), "runs(…)")
 
     def trigger_sync(
-        self, schedule_id: str, *, by: str = "app", reason: str = ""
+        self, schedule_id: str, *, by: str = "app", reason: str = "", tenant: str = DEFAULT_TENANT
     ) -> tuple[Triggered, Handle[object] | None]:
         """``trigger`` for code without an event loop."""
-        return self._run(lambda: self.trigger(schedule_id, by=by, reason=reason), "trigger(…)")
+        return self._run(
+            lambda: self.trigger(schedule_id, by=by, reason=reason, tenant=tenant), "trigger(…)"
+        )
 
     def backfill_sync(
         self,
@@ -299,34 +313,48 @@ class Schedules:
         limit: int = 1,
         by: str = "app",
         reason: str = "",
+        tenant: str = DEFAULT_TENANT,
     ) -> ScheduleChanged:
         """``backfill`` for code without an event loop."""
         return self._run(
-            lambda: self.backfill(schedule_id, start, end, limit=limit, by=by, reason=reason),
+            lambda: self.backfill(
+                schedule_id, start, end, limit=limit, by=by, reason=reason, tenant=tenant
+            ),
             "backfill(…)",
         )
 
-    def hold_sync(self, *ids: str, by: str = "app", reason: str = "") -> list[ScheduleChanged]:
+    def hold_sync(
+        self, *ids: str, by: str = "app", reason: str = "", tenant: str = DEFAULT_TENANT
+    ) -> list[ScheduleChanged]:
         """``hold`` for code without an event loop."""
-        return self._run(lambda: self.hold(*ids, by=by, reason=reason), "hold(…)")
+        return self._run(lambda: self.hold(*ids, by=by, reason=reason, tenant=tenant), "hold(…)")
 
-    def unhold_sync(self, *ids: str, by: str = "app", reason: str = "") -> list[ScheduleChanged]:
+    def unhold_sync(
+        self, *ids: str, by: str = "app", reason: str = "", tenant: str = DEFAULT_TENANT
+    ) -> list[ScheduleChanged]:
         """``unhold`` for code without an event loop."""
-        return self._run(lambda: self.unhold(*ids, by=by, reason=reason), "unhold(…)")
+        return self._run(
+            lambda: self.unhold(*ids, by=by, reason=reason, tenant=tenant), "unhold(…)"
+        )
 
-    def delete_sync(self, *ids: str, by: str = "app", reason: str = "") -> list[ScheduleChanged]:
+    def delete_sync(
+        self, *ids: str, by: str = "app", reason: str = "", tenant: str = DEFAULT_TENANT
+    ) -> list[ScheduleChanged]:
         """``delete`` for code without an event loop."""
-        return self._run(lambda: self.delete(*ids, by=by, reason=reason), "delete(…)")
+        return self._run(
+            lambda: self.delete(*ids, by=by, reason=reason, tenant=tenant), "delete(…)"
+        )
 
     def _run(self, work: Work[T], instead: str) -> T:
         return self._client.portal.run(work, instead=f"app.schedules.{instead}")
 
 
-def unknown(schedule_id: str) -> UnknownSchedule:
+def unknown(schedule_id: str, tenant: str) -> UnknownSchedule:
     """Make the error for an id that leads nowhere."""
     return UnknownSchedule(
-        f"no schedule {shown(schedule_id)} is in the store",
-        hint="check the id and the address of the store; `lamplighter schedules list` shows all",
+        f"the tenant {shown(tenant)} has no schedule {shown(schedule_id)} in the store",
+        hint="check the id, the tenant and the address of the store; `lamplighter schedules list` "
+        "shows all",
         value=schedule_id,
     )
 

@@ -20,6 +20,7 @@ class Schedule:
     """A schedule as it stands in the store."""
 
     record: ScheduleRecord
+    """What the store has of it."""
 
     @property
     def id(self) -> str:
@@ -53,7 +54,9 @@ class Schedule:
     @property
     def shift(self) -> timedelta:
         """How much later than its calendar says it is fired: its part of the jitter."""
-        return timedelta(milliseconds=jitter_of(self.id, self.spec.policy.jitter_ms))
+        return timedelta(
+            milliseconds=jitter_of(self.record.tenant, self.id, self.spec.policy.jitter_ms)
+        )
 
     def preview(self, count: int = 10, *, after: datetime | None = None) -> list[Preview]:
         """Give its next occurrences, with marks where a change of the clocks acts.

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -19,15 +20,22 @@ from starlette.types import Receive, Scope, Send
 from lamplighter import runtime
 from lamplighter.model.errors import LamplighterError, StoreError
 from lamplighter.model.names import shown
-from lamplighter.server import errors, gate, openapi, problem
-from lamplighter.server.auth import check_scope, check_whole
+from lamplighter.server import errors, gate, openapi, outgoing, problem
+from lamplighter.server.auth import Principal, check_scope, check_whole
 from lamplighter.server.deadlines import Deadlines
 from lamplighter.server.measuring import NO_ROUTE
 from lamplighter.server.paths import Place
-from lamplighter.server.reading import BodyReader, QueryReader, read_key, refuse_key
+from lamplighter.server.reading import (
+    BodyReader,
+    QueryReader,
+    read_key,
+    refuse_key,
+    refuse_preconditions,
+)
 from lamplighter.server.route import JSON, Reply, Request, Route, Stream, Table
 from lamplighter.server.routes import TABLE
 from lamplighter.server.service import HttpService
+from lamplighter.server.sessions import Session
 from lamplighter.server.streaming import Streamed
 from lamplighter.server.written import Written
 
@@ -35,6 +43,8 @@ log = logging.getLogger("lamplighter.server")
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _encoder = msgspec.json.Encoder()
+_UNLIMITED = frozenset({"/healthz", "/readyz"})
+"""Whoever watches over services asks these, often for many of them from one address."""
 
 
 class Application(Starlette):
@@ -55,7 +65,7 @@ class Application(Starlette):
 
 def application(service: HttpService, table: Table = TABLE) -> Application:
     """Make the application that serves these routes, with the store open while it runs."""
-    service.document = openapi.document(table)
+    service.description = openapi.document(table)
     service.measures.expect(table)
 
     @asynccontextmanager
@@ -99,6 +109,7 @@ class Endpoint:
     def __init__(self, service: HttpService, methods: Mapping[str, Route]) -> None:
         self._service = service
         self._deadlines = Deadlines(service.settings.http_timeout)
+        self._origins = outgoing.origins_of(service.settings)
         self._servers = {method: Server(service, route) for method, route in methods.items()}
         self._path = next(iter(methods.values())).path
         if "GET" in self._servers:
@@ -107,6 +118,11 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        if scope["method"] == "OPTIONS" and self._origins:
+            found = outgoing.preflight(scope, self._origins, sorted(self._servers))
+            if found is not None:
+                await found(scope, receive, send)
+                return
         began = runtime.monotonic()
         try:
             with self._deadlines():
@@ -127,6 +143,7 @@ class Endpoint:
             response.status_code,
             runtime.monotonic() - began,
         )
+        outgoing.add(response, scope, self._service.settings, self._origins)
         await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
@@ -135,10 +152,16 @@ class Endpoint:
         except LamplighterError as error:
             if isinstance(error, StoreError):
                 where = f"{scope['method']} {shown(scope['path'])}"
+                where = f"{where} [{outgoing.request_id(scope)}]"
                 log.warning("%s: %s (hint: %s)", where, error.cause, error.hint)
             return _refused(error)
         except Exception:
-            log.exception("%s %s failed", scope["method"], shown(scope["path"]))
+            log.exception(
+                "%s %s [%s] failed",
+                scope["method"],
+                shown(scope["path"]),
+                outgoing.request_id(scope),
+            )
             return _refused(
                 errors.Unexpected(
                     "something went wrong in the service",
@@ -179,12 +202,14 @@ class Server:
         """Check a request and answer it."""
         service, route = self._service, self._route
         gate.check_head(scope, service.settings)
-        principal = await service.door.principal(scope["headers"], anybody=not route.asks)
+        principal = await self._principal(scope)
         if route.asks:
-            service.rates.take(principal)
+            scope["lamplighter.rate"] = service.rates.take(principal.name)
         check_scope(principal, route.scope)
         if route.whole:
             check_whole(principal)
+        if route.changes:
+            refuse_preconditions(scope["headers"], matches=route.matches)
         if not route.keyed and route.changes:
             refuse_key(scope["headers"], many=route.body is not None and route.body.many)
         query = self._query.read(scope["query_string"])
@@ -207,10 +232,43 @@ class Server:
         reply = await (_to_its_end(work) if self._changes else work)
         if reply.status not in self._statuses:
             raise RuntimeError(f"{route.name} answered {reply.status}, which it does not declare")
+        if principal.session is not None:
+            self._renew(principal.session, reply, scope)
         return reply
+
+    async def _principal(self, scope: Scope) -> Principal:
+        """Say who is asking; those who do not say so, or wrongly, are limited by their address."""
+        service, route = self._service, self._route
+        limited = service.door.asks and route.path not in _UNLIMITED
+        if limited and not route.asks:
+            service.anonymous.take(_address(scope))
+        try:
+            return await service.door.principal(
+                scope["headers"], anybody=not route.asks, changes=route.method != "GET"
+            )
+        except errors.HttpError as error:
+            if limited and error.status == HTTPStatus.UNAUTHORIZED:
+                service.anonymous.take(_address(scope))
+            raise
+
+    def _renew(self, session: Session, reply: Reply, scope: Scope) -> None:
+        """Keep the session of a browser alive, whose user does something."""
+        sessions, headers = self._service.sessions, scope["headers"]
+        if sessions is None or "Set-Cookie" in reply.headers:
+            return
+        renewed = sessions.renewed(session, headers, changes=self._changes)
+        if renewed is not None:
+            cookie = sessions.cookie(renewed, headers, scope.get("root_path", ""))
+            reply.headers = {**reply.headers, "Set-Cookie": cookie}
 
     async def _served(self, request: Request[Any, Any]) -> Reply:
         return await self._route.handler(request)
+
+
+def _address(scope: Scope) -> str:
+    """Return where a request comes from."""
+    client = scope.get("client")
+    return f"somebody at {client[0]}" if client else "somebody"
 
 
 def _to_its_end(work: Coroutine[Any, Any, Reply]) -> Awaitable[Reply]:
@@ -227,7 +285,7 @@ def _answered(reply: Reply, scope: Scope) -> Response:
     if "Location" in headers and (prefix := scope.get("root_path")):
         # Paths are declared as if nothing stood before them.
         headers = {**headers, "Location": quote(prefix) + headers["Location"]}
-    if reply.media == JSON:
+    if reply.media == JSON and not isinstance(reply.body, bytes):
         return _response(reply.status, reply.body, headers, JSON)
     headers = {**_HEADERS, **headers}
     if isinstance(reply.body, Stream):

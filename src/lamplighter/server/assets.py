@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,12 +44,33 @@ class Asset:
     media: str
     tag: str
     """Tells this content from others: the header `ETag`."""
+    packed: bytes | None = None
+    """The content in gzip, if that is worth it."""
+
+    def for_(self, accepted: bytes | None) -> tuple[bytes, dict[str, str]]:
+        """Return the content as a caller takes it, and the headers that say how it is written."""
+        if self.packed is None:
+            return self.content, {}
+        vary = {"Vary": "Accept-Encoding"}
+        if takes_gzip(accepted):
+            return self.packed, {**vary, "Content-Encoding": "gzip"}
+        return self.content, vary
 
 
 def asset(content: bytes, media: str) -> Asset:
     """Make something that can be served again and again."""
     digest = hashlib.blake2b(content, digest_size=12).hexdigest()
-    return Asset(content, media, f'"{digest}"')
+    packed = gzip.compress(content, mtime=0)
+    return Asset(content, media, f'"{digest}"', packed if len(packed) < len(content) else None)
+
+
+def takes_gzip(accepted: bytes | None) -> bool:
+    """Return whether the header `Accept-Encoding` takes gzip."""
+    for each in (accepted or b"").decode("latin-1").lower().split(","):
+        name, _, weight = each.partition(";")
+        if name.strip() in {"gzip", "*"}:
+            return weight.replace(" ", "") not in {"q=0", "q=0.0", "q=0.00", "q=0.000"}
+    return False
 
 
 @cache

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lamplighter.model.access import Scope
 from lamplighter.model.errors import InvalidOption
@@ -19,6 +20,9 @@ from lamplighter.server.errors import (
     WrongHost,
 )
 from lamplighter.server.gate import header
+
+if TYPE_CHECKING:
+    from lamplighter.server.sessions import Session
 
 __all__ = [
     "ANYBODY",
@@ -59,6 +63,12 @@ class Principal:
     scopes: frozenset[Scope] = frozenset(Scope)
     tenant: str | None = None
     """The only tenant whose jobs they see; None: all."""
+    session: Session | None = field(default=None, compare=False, repr=False)
+    """Of a browser that has logged in."""
+
+    def has(self, scope: Scope) -> bool:
+        """Return whether they may do what this scope allows."""
+        return scope in self.scopes
 
     def sees(self, tenant: str) -> bool:
         """Tell whether jobs of this tenant exist for them."""
@@ -72,8 +82,14 @@ ANYBODY = Principal(name="anybody", scopes=frozenset())
 
 
 def bearer(headers: Headers) -> str:
-    """Give the bearer token of a request, or say that there is none."""
-    scheme, _, token = (header(headers, b"authorization") or b"").partition(b" ")
+    """Return the bearer token of a request, or say that there is none."""
+    given = [value for name, value in headers if name == b"authorization"]
+    if len(given) > 1:
+        # What stands between a caller and the service may have looked at another of them.
+        raise invalid_token(
+            f"the request carries {len(given)} headers `Authorization`", "send one of them"
+        )
+    scheme, _, token = (given[0] if given else b"").partition(b" ")
     if scheme.lower() != b"bearer" or not token.strip():
         raise MissingToken(
             "missing token: the request carries no bearer token",
@@ -124,12 +140,14 @@ def check_scope(principal: Principal, scope: Scope | None) -> None:
         )
 
 
-def check_local(headers: Headers, *, anybody: bool = False) -> None:
+def check_local(
+    headers: Headers, *, anybody: bool = False, origins: frozenset[str] = frozenset()
+) -> None:
     """Refuse what a page of some other site has sent, in a browser on this machine.
 
     Without keys the service trusts whoever reaches the loopback address. A browser does so for any
     page, but it tells the host and the origin that the page believes to speak with. Where
-    ``anybody`` may ask, links of other sites may lead.
+    ``anybody`` may ask, links of other sites may lead. Pages of ``origins`` were allowed by name.
     """
     host = (header(headers, b"host") or b"").decode("latin-1")
     if not is_loopback(hostname(f"//{host}")):
@@ -140,6 +158,8 @@ def check_local(headers: Headers, *, anybody: bool = False) -> None:
             value=host,
         )
     origin = header(headers, b"origin")
+    if origin is not None and origin.decode("latin-1") in origins:
+        return
     away = origin is not None and not is_loopback(hostname(origin.decode("latin-1")))
     # Requests that only read may come without their origin, and pages of this machine are foreign
     # too: what serves them has another port.

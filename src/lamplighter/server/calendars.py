@@ -19,7 +19,7 @@ Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 KINDS = ("cron", "every", "rrule", "at")
 ZONE = ("timezone", "gap", "twice")
 
-_LONGEST = 100 * 366 * 86_400
+LONGEST = 100 * 366 * 86_400
 """Seconds of a century."""
 
 
@@ -133,7 +133,7 @@ def _rule(given: Mapping[str, Any], clocks: Mapping[str, Any]) -> RRule:
 
 
 def _interval(every: float) -> Interval:
-    if every % 1 or not 1 <= every <= _LONGEST:
+    if every % 1 or not 1 <= every <= LONGEST:
         raise InvalidTime(
             f"every {shown(every)} is not a number of whole seconds from 1 up to a century",
             hint="give the seconds between two runs, as in 900",

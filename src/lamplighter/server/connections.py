@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 from typing import Any, ClassVar, cast
 
 import msgspec
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lamplighter import runtime
 from lamplighter.server import problem
-from lamplighter.server.errors import HeadersTooLarge
+from lamplighter.server.errors import HeadersTooLarge, TooBusy
 from lamplighter.server.joined import Joined
+
+log = logging.getLogger("lamplighter.server")
 
 KEEP_ALIVE = 5
 """Seconds for which a connection without requests is kept."""
@@ -32,6 +36,7 @@ class Connection(HttpToolsProtocol):
     most: ClassVar[int]
     patience: ClassVar[float]
     unread: ClassVar[float]
+    full: ClassVar[Full]
     silent: ClassVar[dict[Connection, object]]
     """Connections that owe a request, the oldest first, with the last that they made."""
 
@@ -94,7 +99,14 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._unused = 0
-        super().on_headers_complete()
+        if len(self.connections) > self.most:
+            # All others are busy, or they would have been closed for this one.
+            whole: Any = self.app
+            self.app = cast("Any", self.full)
+            super().on_headers_complete()
+            self.app = whole
+        else:
+            super().on_headers_complete()
 
     def _unsupported_upgrade_warning(self) -> None:
         """Answer as if no upgrade had been asked for, and say nothing: anybody can ask."""
@@ -158,8 +170,57 @@ def protocol(most: int, patience: float, unread: float) -> type[Connection]:
     One whose answers are not read, or too slowly, for ``unread`` seconds is closed too.
     """
     silent: dict[Connection, object] = {}
-    limits = {"most": most, "patience": patience, "unread": unread, "silent": silent}
+    limits: dict[str, object] = {"most": most, "patience": patience, "unread": unread}
+    limits |= {"silent": silent, "full": Full(most)}
     return type("LimitedConnection", (Connection,), limits)
+
+
+class Full:
+    """Answers for a service that has as many connections as it may have.
+
+    Whoever watches over it learns that it is alive: to end it for being busy would make it worse.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._told = float("-inf")
+        self._untold = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, and close its connection."""
+        if scope["path"] == "/healthz":
+            status, media, body, more = 200, b"application/json", b'{"status":"ok"}', []
+        else:
+            self._tell()
+            told = problem.problem_of(
+                TooBusy(
+                    f"the service has {self._most:,} connections, and all of them are in use",
+                    hint="try again after the time that Retry-After names; the setting "
+                    "`http_connections` has the limit",
+                    value=self._most,
+                )
+            )
+            status, media = told.status, problem.MEDIA_TYPE.encode()
+            body, more = msgspec.json.encode(told), [(b"retry-after", b"1")]
+        headers = [
+            (b"content-type", media),
+            (b"content-length", b"%d" % len(body)),
+            (b"cache-control", b"no-store"),
+            (b"connection", b"close"),
+            *more,
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _tell(self) -> None:
+        """Log it, once a second at most."""
+        self._untold += 1
+        now = runtime.monotonic()
+        if now - self._told >= 1:
+            log.warning(
+                "%d requests refused: all %d connections are in use", self._untold, self._most
+            )
+            self._told, self._untold = now, 0
 
 
 def _close_silent(silent: dict[Connection, object]) -> None:

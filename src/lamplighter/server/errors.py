@@ -66,6 +66,13 @@ class TokenExpired(HttpError):
     status = 401
 
 
+class SessionOver(HttpError):
+    """The session of the browser has ended."""
+
+    code = "session-over"
+    status = 401
+
+
 class Forbidden(HttpError):
     """Whoever asks may not do this."""
 
@@ -92,6 +99,27 @@ class WrongMethod(HttpError):
 
     code = "wrong-method"
     status = 405
+
+
+class SignedIn(HttpError):
+    """The browser has a session of somebody else."""
+
+    code = "signed-in"
+    status = 409
+
+
+class PreconditionFailed(HttpError):
+    """The header `If-Match` names another version than there is."""
+
+    code = "precondition-failed"
+    status = 412
+
+
+class UnknownPrecondition(HttpError):
+    """A precondition was sent that this route does not check, such as `If-Match`."""
+
+    code = "unknown-precondition"
+    status = 400
 
 
 class SlowRequest(HttpError):
@@ -196,6 +224,13 @@ class Overdue(HttpError):
     """The request could not be answered in time; whether it took effect is not known."""
 
     code = "overdue"
+    status = 503
+
+
+class TooBusy(HttpError):
+    """The service has as many connections as it may have, and all are in use."""
+
+    code = "too-busy"
     status = 503
 
 

@@ -14,6 +14,8 @@ HEARTBEAT = b":\n\n"
 """A comment, which keeps the connection from being taken for dead."""
 PROBLEM = "problem"
 """The event that says why a topic, or the whole stream, has come to its end."""
+STORE = "store"
+"""The event that says that the store does not answer, or answers again."""
 
 _NONE = "-"
 _PLACE = re.compile(r"(?:[0-9a-f]{16}|-)(?:\.(?:[0-9a-f]{16}|-))*", re.ASCII)

@@ -12,12 +12,15 @@ import msgspec
 
 from lamplighter import runtime
 from lamplighter.config import Settings
-from lamplighter.model.errors import LamplighterError, StoreError
+from lamplighter.model.counts import counted
+from lamplighter.model.errors import LamplighterError, StoreError, StoreUnreachable
 from lamplighter.model.names import shown
 from lamplighter.server import event_stream
 from lamplighter.server.errors import NoMoreListeners, TooManyListeners
 from lamplighter.server.problem import problem_of
+from lamplighter.server.pulse import Probe, Pulse
 from lamplighter.server.route import Stream
+from lamplighter.server.shapes import Health
 
 log = logging.getLogger("lamplighter.server")
 
@@ -49,6 +52,9 @@ class Topic:
     """It is looked at as often as ever, though it does not change."""
 
 
+_STORE = Topic(name=event_stream.STORE, tenant=None)
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """What there is to tell about a topic."""
@@ -59,9 +65,12 @@ class State:
 
 
 class Hub:
-    """All listeners of a process, and what they listen to."""
+    """All listeners of a process, and what they listen to.
 
-    def __init__(self, settings: Settings) -> None:
+    With a ``probe`` they are also told when the store stops answering, and when it answers again.
+    """
+
+    def __init__(self, settings: Settings, probe: Probe | None = None) -> None:
         self.interval = settings.http_events_interval
         self._most = settings.http_events_listeners
         self._each = settings.http_events_each
@@ -69,6 +78,7 @@ class Hub:
         self._listeners: dict[Listener, str] = {}
         self._by_caller: Counter[str] = Counter()
         self._closed = False
+        self._pulse = Pulse(probe, self._tell_of_the_store)
 
     @property
     def crowd(self) -> float:
@@ -79,6 +89,11 @@ class Hub:
         self, caller: str, looks: Mapping[Topic, Look], *, had: str, check: Check
     ) -> Listener:
         """Begin to listen. Raises what keeps a topic from being looked at."""
+        if self._pulse.away:
+            # What was seen before is not what is there now.
+            raise StoreUnreachable(
+                "the store does not answer at present", hint="come back later", value=None
+            )
         listener = self._enter(caller, list(looks), had, check)
         try:
             for topic, look in looks.items():
@@ -99,7 +114,7 @@ class Hub:
             )
         if self._by_caller[caller] >= self._each:
             raise TooManyListeners(
-                f"{shown(caller)} listens on {self._each} connections already",
+                f"{shown(caller)} listens on {counted(self._each, 'connection')} already",
                 hint="listen to several topics on one; the setting `http_events_each` is the limit",
                 value=self._each,
                 headers={"Retry-After": "5"},
@@ -107,6 +122,7 @@ class Hub:
         listener = Listener(self, topics, had, check)
         self._listeners[listener] = caller
         self._by_caller[caller] += 1
+        self._pulse.start()
         return listener
 
     def leave(self, listener: Listener) -> None:
@@ -121,6 +137,17 @@ class Hub:
             watch = self._watches.get(topic)
             if watch is not None and watch.left(listener):
                 del self._watches[topic]
+        if not self._listeners:
+            self._pulse.stop()
+
+    def _tell_of_the_store(self) -> None:
+        away = self._pulse.away
+        state = _state(event_stream.STORE, Health(status="away" if away else "ok"))
+        for listener in tuple(self._listeners):
+            listener.tell(_STORE, state)
+        if not away:
+            for watch in self._watches.values():
+                watch.hurry()
 
     def close(self) -> None:
         """Let all streams come to their end, and take no more listeners."""
@@ -152,7 +179,11 @@ class Watch:
             self._task = runtime.spawn(self._run(look), name=f"events {self._topic.name}")
         else:
             # What is known may be a few seconds old.
-            self._joined.set()
+            self.hurry()
+
+    def hurry(self) -> None:
+        """Look again now."""
+        self._joined.set()
 
     def left(self, listener: Listener) -> bool:
         """Forget a listener; tells whether it was the last."""
@@ -171,7 +202,8 @@ class Watch:
                 slower = 1.0
             began = runtime.monotonic()
             before, state = self._state, await self._look(look)
-            took = runtime.monotonic() - began
+            # How long a store that is away kept us waiting says nothing about the next look.
+            took = 0.0 if state is None else runtime.monotonic() - began
             if state is None or (before is not None and state.mark == before.mark):
                 slower = 1.0 if self._topic.steady else slowed(slower)
                 continue

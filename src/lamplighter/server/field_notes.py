@@ -33,6 +33,11 @@ def notes(kind: type) -> dict[str, str]:
     return found
 
 
+def structs() -> Iterator[type[msgspec.Struct]]:
+    """Yield all shapes of ours."""
+    return _structs(msgspec.Struct)
+
+
 def _structs(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
     for each in kind.__subclasses__():
         if each.__module__.startswith(_OURS):

@@ -8,7 +8,7 @@ import msgspec
 
 from lamplighter.model.names import check_name
 from lamplighter.model.timetable import milliseconds
-from lamplighter.port.filters import statuses_of
+from lamplighter.port.filters import fingerprints_of, statuses_of
 from lamplighter.port.values import JobFilter
 from lamplighter.server.auth import Principal
 from lamplighter.server.calendars import Instant
@@ -21,7 +21,7 @@ class Choice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     queue: list[str] = msgspec.field(default_factory=list[str])
     tenant: list[str] = msgspec.field(default_factory=list[str])
     fingerprint: list[str] = msgspec.field(default_factory=list[str])
-    """Kind of the last error."""
+    """Cause of the last error; `none` means jobs that have no such cause."""
     tag: str | None = None
     finished_after: Instant | None = None
     finished_before: Instant | None = None
@@ -45,7 +45,7 @@ def job_filter(
         types=names("job type", chosen.type),
         queues=names("queue", chosen.queue),
         tenants=tenants,
-        fingerprints=names("fingerprint", chosen.fingerprint),
+        fingerprints=fingerprints_of(names("fingerprint", chosen.fingerprint)),
         tag=None if chosen.tag is None else check_name("tag", chosen.tag),
         finished_after_ms=None if after is None else milliseconds(after),
         finished_before_ms=None if before is None else milliseconds(before),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Annotated
 
 import msgspec
 
 from lamplighter.model.errors import InvalidTime
-from lamplighter.model.job import NewJob
+from lamplighter.model.names import DEFAULT_TENANT
 from lamplighter.model.recurring import Spec, jitter_of
 from lamplighter.port import specs
 from lamplighter.schedules import next_touch, upcoming
@@ -16,15 +18,11 @@ from lamplighter.server.auth import Principal
 from lamplighter.server.calendars import Instant, calendar_of
 from lamplighter.server.errors import InvalidQuery
 from lamplighter.server.schedule_shapes import Foretold, foretold
-from lamplighter.server.scheduling import ScheduleFields, job_options, made
+from lamplighter.server.scheduling import NAMELESS, NO_JOB, ScheduleFields, job_options, made
 from lamplighter.server.service import HttpService
 from lamplighter.server.submission import checked_job
 
 MOST_PREVIEWS = 100
-
-_NAMELESS = "new"
-"""Stands for the id that a schedule will have; no answer depends on it but where `H` is drawn."""
-_NO_JOB = NewJob(id="", type="none", args=b"{}")
 
 
 class PreviewQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -58,7 +56,11 @@ async def foretell(
     """Check a schedule as if it were put, and tell when it would fire. Nothing is stored."""
     check_after(query)
     spec = await _spec(service, principal, body)
-    shift_ms = jitter_of(body.id or _NAMELESS, spec.policy.jitter_ms)
+    return await asyncio.to_thread(_foretold, spec, body, query)
+
+
+def _foretold(spec: Spec, body: PreviewBody, query: PreviewQuery) -> Foretold:
+    shift_ms = jitter_of(spec.template.tenant, body.id or NAMELESS, spec.policy.jitter_ms)
     return foretold(
         spec.calendar,
         None if body.id is None and shift_ms else shift_ms,
@@ -69,11 +71,13 @@ async def foretell(
 
 async def _spec(service: HttpService, principal: Principal, body: PreviewBody) -> Spec:
     given = msgspec.structs.asdict(body)
-    calendar, job = calendar_of(given), _NO_JOB
+    owner = body.tenant or principal.tenant or DEFAULT_TENANT
+    calendar, job = await asyncio.to_thread(calendar_of, given), replace(NO_JOB, tenant=owner)
     if body.type is not None:
         options = job_options(given)
         job = await checked_job(service, principal, body.type, body.arguments, options)
         await service.queues.check((job.queue,))
-    new = made(_NAMELESS if body.id is None else body.id, calendar, job, given)
-    service.quotas.check_interval(principal, new)
+    name = NAMELESS if body.id is None else body.id
+    new = await asyncio.to_thread(made, name, calendar, job, given)
+    await asyncio.to_thread(service.quotas.check_interval, principal, new)
     return specs.from_text(new.spec, new.id)

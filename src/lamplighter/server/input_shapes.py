@@ -7,19 +7,12 @@ from typing import Any
 import msgspec
 
 from lamplighter.model.job import Delivery, JobRecord
-from lamplighter.model.journal import Progress
 from lamplighter.model.retry import Retry
 from lamplighter.secrecy import concealed
-from lamplighter.server.shapes import Note, note, plain
+from lamplighter.server.auth import Principal
+from lamplighter.server.marks import Note, note
+from lamplighter.server.shapes import ProgressShape, plain, progress
 from lamplighter.server.submission import RetryPolicy
-
-
-class ProgressShape(msgspec.Struct, kw_only=True, frozen=True):
-    """How far the last attempt said it had come, in its own units."""
-
-    done: float
-    total: float | None
-    note: str
 
 
 class JobInput(msgspec.Struct, kw_only=True, frozen=True):
@@ -47,7 +40,7 @@ class JobInput(msgspec.Struct, kw_only=True, frozen=True):
     """Who asked for its end, and why."""
 
 
-def job_input(record: JobRecord) -> JobInput:
+def job_input(record: JobRecord, principal: Principal) -> JobInput:
     """Give what a job was given."""
     job, extras = record.job, record.job.extras
     return JobInput(
@@ -60,9 +53,9 @@ def job_input(record: JobRecord) -> JobInput:
         timeout=extras.timeout,
         retry=None if extras.retry is None else _retry(extras.retry),
         schedule=job.schedule,
-        progress=None if record.progress is None else _progress(record.progress),
-        hold=note(record.hold),
-        cancel=note(record.cancel),
+        progress=progress(record.progress),
+        hold=note(record.hold, principal),
+        cancel=note(record.cancel, principal),
     )
 
 
@@ -77,7 +70,3 @@ def _retry(policy: Retry) -> RetryPolicy:
         jitter=policy.jitter,
         no_retry_on=list(policy.no_retry_on),
     )
-
-
-def _progress(found: Progress) -> ProgressShape:
-    return ProgressShape(done=found.done, total=found.total, note=found.note)

@@ -12,6 +12,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from lamplighter import runtime
+from lamplighter.model.addresses import redacted
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import shown
 from lamplighter.server.auth import is_loopback
@@ -135,7 +136,7 @@ class JwksAddress:
                 text = await asyncio.to_thread(self._fetch, self._url)
             self._keys = jwks_of(text, self._expected)
         except (OSError, TimeoutError, ValueError, http.client.HTTPException) as error:
-            log.warning("no keys from %s: %s", self._url, error)
+            log.warning("no keys from %s: %s", redacted(self._url), error)
         else:
             self._got_at = began
         finally:
@@ -151,11 +152,13 @@ def check_jwks_url(url: str) -> str:
     except ValueError:
         host = ""
         parts = urlsplit("")
-    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
+    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+    # Blanks and control characters are no part of an address, and errors of the client quote them.
+    if not host or not safe or any(one.isspace() or not one.isprintable() for one in url):
         raise InvalidOption(
-            f"{shown(url)} is no address from which keys can be taken",
+            f"{shown(redacted(url))} is no address from which keys can be taken",
             hint="give a file, an address with https://, or http:// on this machine",
-            value=url,
+            value=redacted(url),
         )
     return url
 

@@ -22,6 +22,7 @@ from lamplighter.server.jwt_sources import (
     check_jwks_url,
     fetch,
 )
+from lamplighter.server.remembered import forget_first
 
 REMEMBERED = 30.0
 """Seconds for which a token that was good is not checked again, but for its end."""
@@ -35,28 +36,38 @@ _Seen = tuple[float, int, Principal]
 class Jwts:
     """Knows whose JWTs are good."""
 
-    def __init__(self, sources: Sequence[Source], longest: float) -> None:
+    def __init__(
+        self, sources: Sequence[Source], longest: float, *, needs_tenant: bool = False
+    ) -> None:
         self._sources = sources
+        self._needs_tenant = needs_tenant
         self._longest = longest
         self._jws = PyJWS(algorithms=list(ALGORITHMS))
         self._seen: dict[bytes, _Seen] = {}
 
     async def principal(self, token: str) -> Principal:
         """Say who has this token, or refuse it."""
+        return (await self.good(token))[0]
+
+    async def good(self, token: str) -> tuple[Principal, int]:
+        """Say who has this token and when it expires, in seconds since 1970, or refuse it."""
         digest = hashlib.sha256(token.encode()).digest()
         seen = self._seen.get(digest)
         if seen is not None and seen[0] > runtime.boottime():
             if seen[1] <= runtime.now_ms() / 1000 - LEEWAY:
                 raise token_expired()
-            return seen[2]
+            return seen[2], seen[1]
         header = jwt_check.header_of(token)
         key = await self._key(header)
         payload = self._payload(token, key)
         found = jwt_check.principal_of(
             payload, key.expected, runtime.now_ms() / 1000, self._longest
         )
-        self._remember(digest, jwt_check.ends_of(payload), found)
-        return found
+        if self._needs_tenant and found.tenant is None:
+            raise bad("it has no claim `tenant`, which the setting `http_jwt_tenant` asks for")
+        ends = jwt_check.ends_of(payload)
+        self._remember(digest, ends, found)
+        return found, ends
 
     async def _key(self, header: Header) -> VerifyKey:
         for source in self._sources:
@@ -78,9 +89,8 @@ class Jwts:
 
     def _remember(self, digest: bytes, ends: int, found: Principal) -> None:
         self._seen.pop(digest, None)
-        while len(self._seen) >= MOST:
-            del self._seen[next(iter(self._seen))]
         self._seen[digest] = (runtime.boottime() + REMEMBERED, ends, found)
+        forget_first(self._seen, MOST)
 
 
 def jwts_of(
@@ -90,6 +100,7 @@ def jwts_of(
     issuer: str | None,
     audience: str | None,
     longest: float,
+    needs_tenant: bool = False,
 ) -> Jwts | None:
     """Read where keys come from; None: nowhere."""
     sources: list[Source] = [WatchedFile(path, read_key_file) for path in key_files]
@@ -101,7 +112,7 @@ def jwts_of(
                 "by them",
             )
         sources += [_key_set(place, Expected(issuer, audience)) for place in key_sets]
-    return Jwts(sources, longest) if sources else None
+    return Jwts(sources, longest, needs_tenant=needs_tenant) if sources else None
 
 
 def _key_set(place: str, expected: Expected) -> Source:

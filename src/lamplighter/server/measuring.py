@@ -8,8 +8,7 @@ from lamplighter.config import Settings
 from lamplighter.observability import calls, metrics
 from lamplighter.observability.exposition import text_of
 from lamplighter.observability.meter import Classes, Meter, tell_build
-from lamplighter.port.instrumented import VERBS
-from lamplighter.port.store import Engine
+from lamplighter.port.store import VERBS, Engine
 from lamplighter.port.values import QueueInfo, WorkerInfo
 from lamplighter.server import overview
 from lamplighter.server.overview import Seen

@@ -91,7 +91,9 @@ class HostDoor(Door):
         self.asks = True
         self._ask = ask
 
-    async def principal(self, headers: Headers, *, anybody: bool = False) -> Principal:
+    async def principal(
+        self, headers: Headers, *, anybody: bool = False, changes: bool = False
+    ) -> Principal:
         """Ask the application who it is."""
         if anybody:
             return ANYBODY

@@ -13,7 +13,7 @@ from lamplighter.model.activity import Minute, Tally, percentile
 from lamplighter.port.activity import Standing
 from lamplighter.port.store import Engine
 from lamplighter.port.values import COUNT_LIMIT, QueueInfo, WorkerInfo
-from lamplighter.server.shapes import instant
+from lamplighter.server.marks import instant
 
 QUEUE_LIMIT = 500
 """To which the waiting jobs of each queue are counted: of very many, counting takes long."""

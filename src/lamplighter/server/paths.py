@@ -37,6 +37,7 @@ class Place(Route):
         return match, found
 
 
-def location(collection: str, name: str) -> str:
-    """Give the path of one thing in a collection, whatever it is called."""
-    return f"{collection}/{quote(name, safe='')}"
+def location(collection: str, name: str, *, tenant: str | None = None) -> str:
+    """Return the path of one thing in a collection, whatever it is called, of a tenant if given."""
+    path = f"{collection}/{quote(name, safe='')}"
+    return path if tenant is None else f"{path}?tenant={quote(tenant, safe='')}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from lamplighter import runtime
+from lamplighter.observability import outlet
 
 LIVED = 10.0
 """Seconds after which a process that ends is replaced at once."""
@@ -189,9 +190,7 @@ def _become_child(work: Work, start: Start) -> None:
     except BaseException:  # noqa: BLE001 - whatever it is, this process must not go on
         traceback.print_exc()
     finally:
-        with suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
+        outlet.flush()
         os._exit(code)
 
 

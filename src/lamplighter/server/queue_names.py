@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from lamplighter import runtime
 from lamplighter.client import Client
+from lamplighter.model.counts import counted
 from lamplighter.model.names import DEFAULT_QUEUE, shown
 from lamplighter.port.values import QueueSettings
 from lamplighter.server.catalog import Catalog
@@ -29,12 +30,14 @@ class QueueNames:
         self._client = client
         self._catalog = catalog
         self._most = client.settings.http_queues
+        self._most_each = client.settings.http_tenant_queues
         self._patience = client.settings.http_timeout
         self._known: set[str] = set()
         self._let_in: dict[str, float] = {}
         """Those that were let in, and when: their first jobs may be on their way to the store."""
         self._read_at = float("-inf")
         self._reading = asyncio.Lock()
+        self._admitting = asyncio.Lock()
 
     async def check(self, names: Iterable[str]) -> list[str]:
         """Give those that are new, or refuse the first for which there is no room."""
@@ -55,10 +58,44 @@ class QueueNames:
             raise _too_many(strange[room], self._most)
         return new
 
-    async def admit(self, names: Iterable[str]) -> None:
-        """Let in the queues of what is about to be stored, all of them or none."""
-        for name in await self.check(names):
-            self._let_in[name] = runtime.monotonic()
+    async def admit(self, names: Iterable[str], tenant: str | None = None) -> None:
+        """Let in the queues of what is about to be stored, all of them or none.
+
+        ``tenant`` is that of the token that brings them: each may bring so many names that are not
+        served and that no operator has made.
+        """
+        names = self._unknown(names)
+        if not names:
+            return
+        # One after the other: the store is told of a name before it takes room here.
+        async with self._admitting:
+            new = await self.check(names)
+            if tenant is not None and new:
+                served = await self._served()
+                await self._enter([name for name in new if name not in served], tenant)
+            for name in new:
+                self._let_in[name] = runtime.monotonic()
+
+    async def _enter(self, names: list[str], tenant: str) -> None:
+        if not names:
+            return
+        most = self._most_each
+        engine = await self._client.engine()
+        if len(names) > most or not await self._client.repeatable(
+            lambda: engine.settings.enter_queues(names, tenant=tenant, most=most)
+        ):
+            raise TooManyQueues(
+                f"there is no queue {shown(names[0])}, and the tenant {shown(tenant)} may bring "
+                f"{counted(most, 'new name')} of queues, used up by now",
+                hint="use a queue that there is, or have an operator remove empty ones with DELETE "
+                "/v1/queues/{name}; the setting `http_tenant_queues` has the limit",
+                value=names[0],
+            )
+
+    def forget(self, name: str) -> None:
+        """Note that a queue was removed."""
+        self._known.discard(name)
+        self._let_in.pop(name, None)
 
     async def enter(self, name: str, *, by: str) -> None:
         """Make a queue known to the store, as its first job would."""

@@ -12,6 +12,7 @@ from itertools import pairwise
 from lamplighter import runtime
 from lamplighter.client import Client
 from lamplighter.config import Settings
+from lamplighter.model.counts import counted
 from lamplighter.model.names import shown
 from lamplighter.port import specs
 from lamplighter.port.schedules import NewSchedule, ScheduleFilter
@@ -83,8 +84,8 @@ class Quotas:
         there = await self._waiting.take(tenant, count, most)
         if there is not None:
             raise TenantFull(
-                f"the tenant {shown(tenant)} has {there} jobs waiting, and may have {most}: "
-                f"{count} more are too many",
+                f"the tenant {shown(tenant)} has {counted(there, 'job')} waiting, and may "
+                f"have {most:,}: {counted(count, 'more is', 'more are')} too many",
                 hint="submit them when some have run; the setting `http_tenant_waiting` has the "
                 "limit",
                 value=count,
@@ -94,13 +95,14 @@ class Quotas:
     async def admit_schedule(self, principal: Principal, new: NewSchedule) -> None:
         """Let a schedule in, or refuse it; one that is there may always be changed."""
         tenant, most = principal.tenant, self._most_schedules
-        self.check_interval(principal, new)
-        if tenant is None or not most or await self._is_there(new.id):
+        await asyncio.to_thread(self.check_interval, principal, new)
+        if tenant is None or not most or await self._is_there(new):
             return
         there = await self._schedules.take(tenant, 1, most)
         if there is not None:
             raise TenantFull(
-                f"the tenant {shown(tenant)} has {there} schedules, and may have {most}",
+                f"the tenant {shown(tenant)} has {counted(there, 'schedule')}, and may have "
+                f"{most:,}",
                 hint="delete those that are not needed any more; the setting "
                 "`http_tenant_schedules` has the limit",
                 value=new.id,
@@ -126,12 +128,18 @@ class Quotas:
     async def _count_waiting(self, tenant: str) -> int:
         inspector = (await self._client.engine()).inspector
         found = await self._client.repeatable(lambda: inspector.tenant(tenant))
-        return 0 if found is None else found.waiting
+        waiting = 0 if found is None else found.waiting
+        most = self._most_waiting
+        if waiting >= most:
+            return waiting
+        # A hold takes a job out of the line and not out of the store.
+        held = await self._client.repeatable(lambda: inspector.held(tenant, most=most))
+        return waiting + held
 
-    async def _is_there(self, schedule_id: str) -> bool:
-        """Tell whether a schedule has this id; whose it is, the store looks at itself."""
+    async def _is_there(self, new: NewSchedule) -> bool:
+        """Tell whether its tenant has a schedule of this id."""
         reads = (await self._client.engine()).schedules
-        found = await self._client.repeatable(lambda: reads.schedule(schedule_id))
+        found = await self._client.repeatable(lambda: reads.schedule(new.id, tenant=new.tenant))
         return found is not None
 
     async def _count_schedules(self, tenant: str) -> int:

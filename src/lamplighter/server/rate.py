@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from lamplighter import runtime
 from lamplighter.model.names import shown
-from lamplighter.server.auth import Principal
 from lamplighter.server.errors import RateLimited
 from lamplighter.server.remembered import Remembered
 
@@ -32,22 +31,29 @@ class Bucket:
 class Rates:
     """The buckets of all callers of this process."""
 
-    def __init__(self, rate: float, burst: float) -> None:
+    def __init__(self, rate: float, burst: float, *, setting: str = "http_rate") -> None:
         self._rate = rate
         self._burst = burst
+        self._setting = setting
         self._buckets = Remembered(lambda: Bucket(burst, runtime.monotonic()))
 
-    def take(self, principal: Principal) -> None:
-        """Count a request, or refuse it."""
+    def take(self, name: str) -> Bucket | None:
+        """Count a request, or refuse it; return what is left, where there is a limit."""
         if not self._rate:
-            return
-        bucket = self._buckets[principal.name]
+            return None
+        bucket = self._buckets[name]
         wait = bucket.take(runtime.monotonic(), self._rate, self._burst)
         if wait:
             raise RateLimited(
-                f"{shown(principal.name)} may make {self._rate:g} requests per second",
+                f"{shown(name)} may make {self._rate:g} requests per second",
                 hint="wait for the time that Retry-After names; send many jobs in one batch; the "
-                "settings `http_rate` and `http_burst` have the limit",
-                value=principal.name,
-                headers={"Retry-After": f"{math.ceil(wait)}"},
+                f"setting `{self._setting}` has the limit",
+                value=name,
+                headers={
+                    "Retry-After": f"{math.ceil(wait)}",
+                    "RateLimit-Limit": f"{self._burst:g}",
+                    "RateLimit-Remaining": "0",
+                    "RateLimit-Reset": f"{math.ceil(wait)}",
+                },
             )
+        return bucket

@@ -16,13 +16,19 @@ from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import shown
 from lamplighter.server import gate
 from lamplighter.server.deadlines import Deadlines
-from lamplighter.server.errors import InvalidQuery, MalformedBody, WrongMediaType
+from lamplighter.server.errors import (
+    InvalidQuery,
+    MalformedBody,
+    UnknownPrecondition,
+    WrongMediaType,
+)
 from lamplighter.server.misfits import misfit
 from lamplighter.server.route import JSON, NDJSON, Body
 
 MOST_PARAMETERS = 100
 
 _KEY = b"idempotency-key"
+_PRECONDITIONS = ("If-Match", "If-None-Match", "If-Unmodified-Since")
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -190,6 +196,28 @@ def read_key(headers: Headers) -> str | None:
             hint="write it in UTF-8 or plain ASCII, or give `idempotency_key` in the body",
             value=sent,
         ) from None
+
+
+def if_match(headers: Headers) -> frozenset[str] | None:
+    """Return what the header If-Match names; None: there is none, or any version will do."""
+    given = [value.decode("latin-1") for name, value in headers if name == b"if-match"]
+    tags = frozenset(tag.strip() for value in given for tag in value.split(","))
+    return None if not given or "*" in tags else tags
+
+
+def refuse_preconditions(headers: Headers, *, matches: bool) -> None:
+    """Refuse preconditions that nobody checks, and that would be relied on.
+
+    With ``matches`` the route heeds If-Match.
+    """
+    for name in _PRECONDITIONS:
+        given = gate.header(headers, name.lower().encode())
+        if given is not None and not (matches and name == "If-Match"):
+            raise UnknownPrecondition(
+                f"this route does not take the header {name}",
+                hint="leave it out; only PATCH /v1/schedules/{id} compares versions, with If-Match",
+                value=given.decode("latin-1"),
+            )
 
 
 def refuse_key(headers: Headers, *, many: bool) -> None:

@@ -23,8 +23,9 @@ _INTRO = """\
 <p>Send and receive JSON. Where the service asks for tokens, send yours as
 <code>Authorization: Bearer TOKEN</code>; each route names the scope that it needs. Whatever is
 refused is answered as <code>application/problem+json</code> with a stable <code>code</code>, what
-is wrong and what to do about it. Programs read the same as
-<a href="openapi.json">OpenAPI 3.1</a>.</p>"""
+is wrong and what to do about it. Every answer has the header <code>X-Request-Id</code>; where
+requests are limited, the <code>RateLimit-</code> headers tell what is left. Programs read the
+same as <a href="openapi.json">OpenAPI 3.1</a>.</p>"""
 
 
 @cache
@@ -120,6 +121,7 @@ def _answer(status: str, answer: Part) -> str:
     headers = [
         _row(f"<code>{escape(name)}</code>", _words(each.get("description", "")))
         for name, each in answer.get("headers", {}).items()
+        if "$ref" not in each
     ]
     said = _table("Headers", ("header", "meaning"), headers)
     return f"<h4>{escape(status)}</h4><p>{_words(answer['description'])}</p>{said}{content}"

@@ -1,9 +1,9 @@
-"""What is known of callers by their names, for as many as were heard of last."""
+"""Maps of a bounded size, which forget what was used or entered first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 MOST = 10_000
 """Names that are remembered; whoever has been quiet for longest is forgotten first."""
@@ -11,8 +11,14 @@ MOST = 10_000
 T = TypeVar("T")
 
 
+def forget_first(kept: dict[Any, Any], most: int) -> None:
+    """Remove what was entered first, until there are no more than so many."""
+    while len(kept) > most:
+        del kept[next(iter(kept))]
+
+
 class Remembered(Generic[T]):
-    """Gives what is kept under a name; what is not there is made."""
+    """What is known of callers by their names; what is not there is made."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -21,10 +27,9 @@ class Remembered(Generic[T]):
     def __getitem__(self, name: str) -> T:
         # The last to be used stands last.
         found = self._kept[name] = self._kept.pop(name) if name in self._kept else self._make()
-        while len(self._kept) > MOST:
-            del self._kept[next(iter(self._kept))]
+        forget_first(self._kept, MOST)
         return found
 
     def __iter__(self) -> Iterator[str]:
-        """Give the names, the last to be used last."""
+        """Return the names, the last to be used last."""
         return iter(self._kept)

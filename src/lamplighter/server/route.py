@@ -130,6 +130,8 @@ class Route:
     """Without a scope: it asks who is calling nevertheless."""
     whole: bool = False
     """It is about all tenants: whoever has one of their own is refused."""
+    matches: bool = False
+    """It heeds the header `If-Match`."""
 
     @property
     def asks(self) -> bool:
@@ -166,6 +168,7 @@ def route(
     keyed: bool = False,
     known: bool = False,
     whole: bool = False,
+    matches: bool = False,
 ) -> Callable[[Handler], Route]:
     """Declare a route; stands above the function that serves it."""
 
@@ -183,6 +186,7 @@ def route(
             keyed=keyed,
             known=known,
             whole=whole,
+            matches=matches,
         )
 
     return declare

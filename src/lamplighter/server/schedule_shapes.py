@@ -14,7 +14,9 @@ from lamplighter.model.schedule import Calendar, Effect, Mark, Preview, Touch, e
 from lamplighter.port.schedules import Backfill, RunKind, RunRecord, RunState
 from lamplighter.schedules import Schedule
 from lamplighter.secrecy import concealed
-from lamplighter.server.shapes import Note, instant, maybe_instant, note, plain
+from lamplighter.server.auth import Principal
+from lamplighter.server.marks import Note, instant, maybe_instant, note
+from lamplighter.server.shapes import LARGE, plain
 
 
 class ScheduleSpec(msgspec.Struct, kw_only=True, frozen=True):
@@ -43,6 +45,9 @@ class ScheduleSpec(msgspec.Struct, kw_only=True, frozen=True):
     hold_after: int | None
     keep_succeeded: int
     keep_failed: int
+    omitted: list[str]
+    """In lists: fields that are left out because they are large; `GET /v1/schedules/{id}` has
+    them."""
 
 
 class BackfillState(msgspec.Struct, kw_only=True, frozen=True, rename={"from_": "from"}):
@@ -68,7 +73,8 @@ class ScheduleShape(msgspec.Struct, kw_only=True, frozen=True):
     """When it is fired next; null: never, or it is held."""
     spec: ScheduleSpec | None
     unreadable: str | None
-    """Why there is no `spec`: another version has written it."""
+    """Why there is no `spec`: another version has written it, or whoever has changed it may not
+    read schedules."""
     fired: int
     skipped: int
     failures: int
@@ -82,7 +88,7 @@ class ScheduleShape(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class SchedulePage(msgspec.Struct, kw_only=True, frozen=True):
-    """Some schedules by id."""
+    """Some schedules by tenant and id."""
 
     schedules: list[ScheduleShape]
     next: str | None
@@ -93,6 +99,7 @@ class PutSchedule(msgspec.Struct, kw_only=True, frozen=True):
     """What became of a schedule that was put."""
 
     id: str
+    tenant: str
     answer: Literal["created", "changed", "already"]
     """`created`; `changed`; `already`: it was exactly so before."""
     version: int
@@ -188,11 +195,18 @@ class Foretold(msgspec.Struct, kw_only=True, frozen=True):
     runs: list[PreviewShape]
 
 
-def schedule(found: Schedule) -> ScheduleShape:
-    """Give a schedule; what cannot be read of it is told as `unreadable`."""
+_NOT_READ = "the scope `schedules:read` is needed to see it"
+
+
+def schedule(found: Schedule, principal: Principal, *, content: bool = True) -> ScheduleShape:
+    """Return a schedule; what cannot be read of it is told as `unreadable`.
+
+    Without ``content``, as the answer to a change by a caller who may not read schedules, nothing
+    is told of its job and its calendar.
+    """
     record = found.record
     try:
-        spec, unreadable = _spec(found, found.spec), None
+        spec, unreadable = (_spec(found, found.spec), None) if content else (None, _NOT_READ)
     except InvalidInput as error:
         spec, unreadable = None, error.cause
     return ScheduleShape(
@@ -208,11 +222,25 @@ def schedule(found: Schedule) -> ScheduleShape:
         failures=record.failures,
         last_due=maybe_instant(record.last_due_ms),
         last_job=record.last_job,
-        hold=note(record.hold),
+        hold=note(record.hold, principal),
         backfill=_backfill(record.backfill),
         created_at=instant(record.created_at_ms),
         changed_at=instant(record.changed_at_ms),
     )
+
+
+def brief(found: Schedule, principal: Principal) -> ScheduleShape:
+    """Return a schedule as lists show it: what is large is left out, and said to be."""
+    shown = schedule(found, principal)
+    spec = shown.spec
+    if spec is None:
+        return shown
+    none: dict[str, Any] = {"arguments": None, "metadata": {}}
+    large = [name for name in none if len(msgspec.json.encode(getattr(spec, name))) > LARGE]
+    if not large:
+        return shown
+    left = msgspec.structs.replace(spec, **{n: none[n] for n in large}, omitted=large)
+    return msgspec.structs.replace(shown, spec=left)
 
 
 def next_run(found: Schedule) -> datetime | None:
@@ -243,6 +271,7 @@ def _spec(found: Schedule, spec: Spec) -> ScheduleSpec:
         hold_after=policy.hold_after,
         keep_succeeded=policy.keep_succeeded,
         keep_failed=policy.keep_failed,
+        omitted=[],
     )
 
 

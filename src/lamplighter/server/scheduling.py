@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import msgspec
 
+from lamplighter import options as option
 from lamplighter import payload, runtime
 from lamplighter.job import Call
-from lamplighter.model.errors import InvalidArguments, WrongState
+from lamplighter.model.errors import InvalidArguments, InvalidInput, InvalidOption, WrongState
 from lamplighter.model.job import NewJob
-from lamplighter.model.names import shown
+from lamplighter.model.names import check_name, shown
 from lamplighter.model.recurring import Policy, Template
 from lamplighter.model.schedule import Calendar
 from lamplighter.model.timetable import moment
@@ -20,15 +22,26 @@ from lamplighter.port import specs
 from lamplighter.port.schedules import NewSchedule, PutAnswer
 from lamplighter.schedules import Schedule, ScheduleOptions, new_schedule
 from lamplighter.secrecy import HIDDEN
-from lamplighter.server.auth import Principal
-from lamplighter.server.calendars import Times, calendar_of, changed_calendar
-from lamplighter.server.errors import Forbidden
+from lamplighter.server.auth import Principal, Scope
+from lamplighter.server.calendars import KINDS, Times, calendar_of, changed_calendar
+from lamplighter.server.errors import TooFrequent
 from lamplighter.server.service import HttpService, unknown_schedule
 from lamplighter.server.submission import RetryPolicy, checked_job
+
+NAMELESS = "new"
+"""Stands for the id that a schedule will have; no answer depends on it but where `H` is drawn."""
+NO_JOB = NewJob(id="", type="none", args=b"{}")
+"""Stands for the job of a schedule whose times alone are looked at."""
 
 _TRIES = 5
 """How often a change is made anew because somebody else was quicker."""
 _JOB = ("queue", "priority", "tenant", "retry", "timeout", "tags", "metadata")
+_WORDS: Mapping[PutAnswer, Literal["created", "changed", "already"]] = {
+    PutAnswer.CREATED: "created",
+    PutAnswer.CHANGED: "changed",
+    PutAnswer.ALREADY: "already",
+}
+"""What can become of a put that expects no version."""
 _POLICY = tuple(name for name in ScheduleOptions.__annotations__ if name != "timezone")
 
 
@@ -62,14 +75,14 @@ ScheduleChange = msgspec.defstruct(
     [
         (field.name, field.type | msgspec.UnsetType, msgspec.UNSET)
         for field in msgspec.structs.fields(NewScheduleBody)
-        if field.name != "id"
+        if field.name not in {"id", "tenant"}
     ],
     namespace={"__doc__": "What is to be different about a schedule; null means: by default."},
     module=__name__,
     kw_only=True,
     forbid_unknown_fields=True,
 )
-"""Every field of a new schedule but its id, each of which may be left out."""
+"""Every field of a new schedule but its tenant and id, each of which may be left out."""
 
 
 def named(schedule_id: str | None, job_type: str) -> str:
@@ -80,9 +93,9 @@ def named(schedule_id: str | None, job_type: str) -> str:
 async def new_of(service: HttpService, principal: Principal, body: NewScheduleBody) -> NewSchedule:
     """Check a schedule and make it, without storing it yet."""
     given = msgspec.structs.asdict(body)
-    calendar = calendar_of(given)
+    calendar = await asyncio.to_thread(calendar_of, given)
     job = await checked_job(service, principal, body.type, body.arguments, job_options(given))
-    return made(named(body.id, body.type), calendar, job, given)
+    return await asyncio.to_thread(made, named(body.id, body.type), calendar, job, given)
 
 
 def made(
@@ -96,16 +109,78 @@ def made(
 async def changed_of(
     service: HttpService, principal: Principal, found: Schedule, change: msgspec.Struct
 ) -> NewSchedule:
-    """Make the schedule that a change makes of a stored one; what is not given stays."""
+    """Make the schedule that a change makes of a stored one; what is not given stays.
+
+    An error quotes what is stored only to callers who may read schedules.
+    """
+    given = _given(change)
+    try:
+        return await _merged(service, principal, found, given)
+    except InvalidInput as error:
+        if principal.has(Scope.SCHEDULES_READ) or _is_about_given_arguments(error, given):
+            raise
+        await _check_alone(service, principal, found.record.type, given)
+        raise _misfit(error, found, given) from None
+
+
+def _given(change: msgspec.Struct) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(change).items()
+    return {name: value for name, value in fields if value is not msgspec.UNSET}
+
+
+async def _merged(
+    service: HttpService, principal: Principal, found: Schedule, given: Mapping[str, Any]
+) -> NewSchedule:
     spec = found.spec
-    given = {
-        name: value
-        for name, value in msgspec.structs.asdict(change).items()
-        if value is not msgspec.UNSET
-    }
-    calendar = changed_calendar(spec, given)
+    calendar = await asyncio.to_thread(changed_calendar, spec, given)
     job = await _changed_job(service, principal, spec.template, given)
-    return made(found.id, calendar, job, {**_policy_fields(spec.policy), **given})
+    policy = {**_policy_fields(spec.policy), **given}
+    return await asyncio.to_thread(made, found.id, calendar, job, policy)
+
+
+def _is_about_given_arguments(error: InvalidInput, given: Mapping[str, Any]) -> bool:
+    return isinstance(error, InvalidArguments) and "arguments" in given
+
+
+async def _check_alone(
+    service: HttpService, principal: Principal, job_type: str, given: Mapping[str, Any]
+) -> None:
+    """Check a change as if nothing were stored: then an error quotes the change alone."""
+    new = {name: value for name, value in given.items() if value is not None}
+    await asyncio.to_thread(_check_times, new)
+    options = job_options(new)
+    job_type = check_name("job type", new.get("type", job_type))
+    if "arguments" in new:
+        await checked_job(service, principal, job_type, new["arguments"], options)
+    else:
+        option.read(options)
+
+
+def _check_times(given: Mapping[str, Any]) -> None:
+    assumed: dict[str, Any] = {}
+    if not any(name in given for name in KINDS):
+        assumed["cron"] = "* * * * * *"
+    if "rrule" in given:
+        assumed["start"] = moment(0)
+    made(NAMELESS, calendar_of({**assumed, **given}), NO_JOB, given)
+
+
+def _misfit(error: InvalidInput, found: Schedule, given: Mapping[str, Any]) -> InvalidInput:
+    """Make the error for a change that does not fit what is stored, without quoting that."""
+    needed = "the scope `schedules:read` is needed to see what is stored"
+    if isinstance(error, InvalidArguments):
+        job_type = given.get("type", found.record.type)
+        return InvalidArguments(
+            f"the stored arguments do not fit {shown(job_type)}",
+            hint=f"give all arguments anew; {needed}",
+            value=job_type,
+        )
+    return InvalidOption(
+        f"the change does not fit what is stored of the schedule {shown(found.id)}",
+        hint="give what belongs together anew, as a calendar with its time zone, start and end; "
+        f"{needed}",
+        value=found.id,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,34 +192,20 @@ class Stored:
 
 
 async def put(service: HttpService, principal: Principal, new: NewSchedule) -> Stored:
-    """Store a schedule in the name of whoever asks, unless its id belongs to somebody else."""
+    """Store a schedule in the name of whoever asks."""
     queue = _queue(new)
     await service.quotas.admit_schedule(principal, new)
-    await service.queues.admit((queue,))
-    own = replace(new, expect_tenant=principal.tenant)
-    (answer,) = await service.schedules.put_many([own], by=principal.name)
-    match answer.answer:
-        case PutAnswer.CREATED:
-            stored = Stored("created", answer.version)
-        case PutAnswer.CHANGED:
-            stored = Stored("changed", answer.version)
-        case PutAnswer.ALREADY:
-            stored = Stored("already", answer.version)
-        case _:
-            raise Forbidden(
-                f"{shown(principal.name)} may not use the id {shown(new.id)} for a schedule",
-                hint="take another, such as one that begins with the name of your tenant",
-                value=new.id,
-            )
+    await service.queues.admit((queue,), principal.tenant)
+    (answer,) = await service.schedules.put_many([new], by=principal.name)
     # Its first job may be far off: until then nobody else would count its queue.
     await service.queues.enter(queue, by=principal.name)
-    return stored
+    return Stored(_WORDS[answer.answer], answer.version)
 
 
 async def change(
     service: HttpService,
     principal: Principal,
-    schedule_id: str,
+    found: Schedule,
     given: msgspec.Struct,
     version: int | None,
 ) -> Schedule:
@@ -154,26 +215,49 @@ async def change(
     """
     tries = 0
     while True:
-        found = await service.schedule(schedule_id, principal)
         if version is not None and version != found.record.version:
             raise _moved(found.id, found.record.version, version)
         new = await changed_of(service, principal, found, given)
         queue = _queue(new)
         moves = queue != found.spec.template.queue
-        await service.quotas.admit_schedule(principal, new)
+        await _admit(service, principal, found, new, _given(given))
         if moves:
-            await service.queues.admit((queue,))
-        sure = replace(new, expect_tenant=principal.tenant, expect_version=found.record.version)
+            await service.queues.admit((queue,), principal.tenant)
+        sure = replace(new, expect_version=found.record.version)
         (answer,) = await service.schedules.put_many([sure], by=principal.name)
         if answer.answer is PutAnswer.UNKNOWN:
-            raise unknown_schedule(schedule_id)
+            raise unknown_schedule(found.id)
         if answer.answer is not PutAnswer.CONFLICT:
             if moves:
                 await service.queues.enter(queue, by=principal.name)
             return found
         tries += 1
         if tries == _TRIES:
-            raise _moved(schedule_id, answer.version, found.record.version)
+            raise _moved(found.id, answer.version, found.record.version)
+        found = await service.schedule(found.id, principal, found.record.tenant)
+
+
+async def _admit(
+    service: HttpService,
+    principal: Principal,
+    found: Schedule,
+    new: NewSchedule,
+    given: Mapping[str, Any],
+) -> None:
+    """Check the quotas of a change; how often it fires is told to whoever knows its calendar."""
+    try:
+        await service.quotas.admit_schedule(principal, new)
+    except (InvalidInput, TooFrequent) as error:
+        knows = any(given.get(name) is not None for name in KINDS)
+        if knows or principal.has(Scope.SCHEDULES_READ):
+            raise
+        if isinstance(error, InvalidInput):
+            raise _misfit(error, found, given) from None
+        raise TooFrequent(
+            f"the schedule {shown(found.id)} would fire more often than its tenant's schedules may",
+            hint=error.hint,
+            value=found.id,
+        ) from None
 
 
 def _queue(new: NewSchedule) -> str:

@@ -7,17 +7,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from lamplighter.app import App
 from lamplighter.client import Client, unknown
+from lamplighter.model import ids
 from lamplighter.model.errors import InvalidName, UnknownJob, UnknownSchedule
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import JobRecord
-from lamplighter.model.names import shown
+from lamplighter.model.names import DEFAULT_TENANT, shown
 from lamplighter.observability.endpoint import Endpoint
-from lamplighter.port.store import Engine, Inspector
+from lamplighter.port.inspector import Inspector
+from lamplighter.port.store import Engine
 from lamplighter.schedules import Schedule, Schedules
 from lamplighter.server import reference
-from lamplighter.server.assets import Asset
+from lamplighter.server.assets import Asset, asset
 from lamplighter.server.auth import Principal, check_keys, check_secret
 from lamplighter.server.catalog import Catalog
 from lamplighter.server.cursors import Cursors
@@ -25,11 +29,17 @@ from lamplighter.server.door import Door
 from lamplighter.server.events import Hub
 from lamplighter.server.group_commit import GroupCommit
 from lamplighter.server.jwts import Jwts
+from lamplighter.server.login_codes import LoginCodes
 from lamplighter.server.measuring import Measures
+from lamplighter.server.outgoing import origins_of
 from lamplighter.server.queue_names import QueueNames
 from lamplighter.server.quotas import Quotas
 from lamplighter.server.rate import Rates
+from lamplighter.server.sessions import Sessions
 from lamplighter.server.tokens import Tokens
+from lamplighter.server.waits import Waits
+
+_NOBODY = ids.compose(0, 0, 0)
 
 
 class PageQuery(Protocol):
@@ -75,19 +85,40 @@ class HttpService:
         self.cursors = Cursors(app.settings.http_secret)
         # As soon as anything is asked for, the tokens in the store are good too.
         asks = bool(keys) or tokens or jwts is not None
-        self.door = Door(keys, tokens=Tokens(self.client) if asks else None, jwts=jwts)
+        self.sessions = Sessions(self.client, app.settings) if asks else None
+        self.codes = LoginCodes(self.client)
+        self.door = Door(
+            keys,
+            tokens=Tokens(self.client) if asks else None,
+            jwts=jwts,
+            sessions=self.sessions,
+            origins=origins_of(app.settings),
+        )
         self.rates = Rates(app.settings.http_rate, app.settings.http_burst)
         self.quotas = Quotas(self.client, app.settings)
-        self.events = Hub(app.settings)
+        self.events = Hub(app.settings, self.probe)
+        self.waits = Waits(self.client, app.settings)
         self.measures = Measures(app.settings)
+        self.in_development = False
+        """Whether `lamplighter dev` serves it, which has routes of its own."""
         self._endpoint: Endpoint | None = None
-        self.document: dict[str, Any] = {}
-        """The OpenAPI document, for whoever asks for it."""
+        self.description: dict[str, Any] = {}
+        """The interface as an OpenAPI document."""
+        self.anonymous = Rates(
+            app.settings.http_anonymous_rate,
+            app.settings.http_anonymous_burst,
+            setting="http_anonymous_rate",
+        )
+
+    @cached_property
+    def document(self) -> Asset:
+        """The same as it is sent, written once."""
+        return asset(msgspec.json.encode(self.description), "application/json")
 
     @cached_property
     def reference(self) -> Asset:
-        """The same document as a page to read."""
-        return reference.page(self.document)
+        """The same as a page to read."""
+        return reference.page(self.description)
 
     async def open(self) -> None:
         """Open the store, to learn now whether it can be reached."""
@@ -121,6 +152,10 @@ class HttpService:
         """Give the reads of the store."""
         return (await self.client.engine()).inspector
 
+    async def probe(self) -> None:
+        """Ask the store for a job that cannot be."""
+        await (await self.inspector()).job(_NOBODY)
+
     async def page(
         self,
         query: PageQuery,
@@ -148,22 +183,28 @@ class HttpService:
             raise unknown(record.job.id)
         return record
 
-    async def schedule(self, schedule_id: str, principal: Principal) -> Schedule:
-        """Read a schedule; what belongs to others does not exist."""
+    async def schedule(
+        self, schedule_id: str, principal: Principal, tenant: str | None
+    ) -> Schedule:
+        """Read a schedule of the caller's tenant; an operator names one, or means the default.
+
+        What belongs to others does not exist.
+        """
+        owner = (principal.tenant or DEFAULT_TENANT) if tenant is None else tenant
+        if not principal.sees(owner):
+            raise unknown_schedule(schedule_id)
         try:
-            found = await self.schedules.get(schedule_id)
+            return await self.schedules.get(schedule_id, tenant=owner)
         except (InvalidName, UnknownSchedule):
             raise unknown_schedule(schedule_id) from None
-        if not principal.sees(found.record.tenant):
-            raise unknown_schedule(schedule_id)
-        return found
 
 
 def unknown_schedule(schedule_id: str) -> UnknownSchedule:
     """Make the error for an id that leads nowhere."""
     return UnknownSchedule(
         f"there is no schedule {shown(schedule_id)}",
-        hint="GET /v1/schedules lists all; in a path, write `/` inside an id as %2F",
+        hint="GET /v1/schedules lists all; in a path, write `/` inside an id as %2F; an operator "
+        "names another tenant than `default` with ?tenant=",
         value=schedule_id,
     )
 

@@ -160,8 +160,6 @@ def _config(service: HttpService, table: Table) -> uvicorn.Config:
         log_config=None,
         proxy_headers=False,
         server_header=False,
-        # One more than the protocol lets in: all are busy, and this one is told so.
-        limit_concurrency=most + 1,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, round(settings.grace)),
     )

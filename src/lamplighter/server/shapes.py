@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import dataclasses
+from datetime import datetime
 from typing import Any, Literal, cast
 
 import msgspec
 
 from lamplighter import payload
-from lamplighter.model.job import TERMINAL, Attempt, ErrorInfo, JobRecord, JobState, Mark, Status
-from lamplighter.model.journal import Line
+from lamplighter.model.job import TERMINAL, Attempt, ErrorInfo, JobRecord, JobState, Status
+from lamplighter.model.journal import Line, Progress
 from lamplighter.port.values import DeadGroup as DeadLetters
-from lamplighter.port.values import QueueInfo, Reason, TenantInfo, TypeRow, WorkerInfo
+from lamplighter.port.values import DeadGroups as DeadLetterGroups
+from lamplighter.port.values import QueueInfo, TenantInfo, TypeRow, WorkerInfo
+from lamplighter.server.auth import Principal
+from lamplighter.server.marks import Note, instant, maybe_instant, note
 
 _LONGEST_RUN_MS = 100 * 365 * 86_400_000
 """Whatever says more is no time since the beginning of a run."""
-_LAST_MS = 253_402_300_799_999
 
 
 class Submitted(msgspec.Struct, kw_only=True, frozen=True):
@@ -46,6 +49,14 @@ class ErrorSummary(msgspec.Struct, kw_only=True, frozen=True):
     message: str
 
 
+class ProgressShape(msgspec.Struct, kw_only=True, frozen=True):
+    """How far the last attempt said it had come, in its own units."""
+
+    done: float
+    total: float | None
+    note: str
+
+
 class Job(msgspec.Struct, kw_only=True, frozen=True):
     """A job."""
 
@@ -61,12 +72,18 @@ class Job(msgspec.Struct, kw_only=True, frozen=True):
     """When its last attempt began."""
     finished_at: datetime | None
     result: Any
-    """What its handler returned, if it succeeded."""
+    """What its handler returned, if it succeeded. This, `reason`, `error` and `progress` are null
+    in answers to changes by callers without the scope `jobs:read`."""
     result_note: str | None
     """Why there is no result although it succeeded."""
     reason: str | None
     """Why it is dead or cancelled."""
     error: ErrorSummary | None
+    progress: ProgressShape | None
+    """How far its last attempt has said that it has come."""
+    omitted: list[str]
+    """In lists: fields that are left out or cut because they are large; `GET /v1/jobs/{id}` has
+    them."""
 
 
 class JobPage(msgspec.Struct, kw_only=True, frozen=True):
@@ -77,30 +94,10 @@ class JobPage(msgspec.Struct, kw_only=True, frozen=True):
     """Cursor of the next page; null: that was all. A page may be short and have one."""
 
 
-class Note(msgspec.Struct, kw_only=True, frozen=True):
-    """Who did it, why and when."""
-
-    by: str
-    reason: str
-    at: datetime
-
-
-class WhyNot(msgspec.Struct, kw_only=True, frozen=True):
-    """One reason why a job is not running."""
-
-    why: str
-    text: str
-    until: datetime | None
-    count: int | None
-    note: Note | None
-
-
-class Explanation(msgspec.Struct, kw_only=True, frozen=True):
-    """Why a job is not running, the most decisive reason first."""
+class ErasedJob(msgspec.Struct, kw_only=True, frozen=True):
+    """A job of which nothing is left."""
 
     id: str
-    status: Status
-    reasons: list[WhyNot]
 
 
 class AttemptError(ErrorSummary, kw_only=True, frozen=True):
@@ -120,6 +117,7 @@ class AttemptShape(msgspec.Struct, kw_only=True, frozen=True):
     lease: int
     outcome: str
     worker: str
+    """Where it ran; empty for callers of one tenant."""
     started_at: datetime
     finished_at: datetime | None
     error: AttemptError | None
@@ -191,6 +189,14 @@ class Queues(msgspec.Struct, kw_only=True, frozen=True):
     queues: list[Queue]
 
 
+class RemovedQueue(msgspec.Struct, kw_only=True, frozen=True):
+    """A queue that is listed no more."""
+
+    name: str
+    answer: str
+    """`done`, or `already`: it was removed before."""
+
+
 class Tenant(msgspec.Struct, kw_only=True, frozen=True):
     """Whoever jobs run for. Counts are exact up to 10,000; then they mean: at least."""
 
@@ -227,6 +233,9 @@ class DeadGroups(msgspec.Struct, kw_only=True, frozen=True):
     """Dead letters by cause, the most frequent first; the newest 10,000 are counted."""
 
     groups: list[DeadGroup]
+    at_least: bool
+    """Whether there are older ones, which were not looked at: each count may be too small, and
+    causes may be missing."""
 
 
 class DeadDone(msgspec.Struct, kw_only=True, frozen=True):
@@ -239,6 +248,8 @@ class DeadDone(msgspec.Struct, kw_only=True, frozen=True):
     """Those that were chosen, the newest first."""
     left: int
     """How many the filter still means now, among the newest 10,000 dead letters."""
+    at_least: bool
+    """Whether there are older dead letters, so that the filter may mean more than `left`."""
     next: str | None
     """Cursor to go on with, to older ones; null: all have been seen."""
 
@@ -270,8 +281,40 @@ class Health(msgspec.Struct, kw_only=True, frozen=True):
     status: str
 
 
-def job(record: JobRecord) -> Job:
-    """Give the thin form of a job."""
+LARGE = 1_024
+"""Bytes of a value, and characters of a text, that a list shows in full."""
+
+
+def short(text: str | None) -> str | None:
+    """Return the beginning of a text that may be long."""
+    return text if text is None or len(text) <= LARGE else text[: LARGE - 1] + "…"
+
+
+def brief(record: JobRecord) -> Job:
+    """Return a job as lists show it: what is large is left out, and said to be."""
+    error = record.error
+    omitted: list[str] = []
+    if record.result is not None and len(record.result) > LARGE:
+        omitted.append("result")
+        record = dataclasses.replace(record, result=None)
+    if len(record.reason or "") > LARGE:
+        omitted.append("reason")
+        record = dataclasses.replace(record, reason=short(record.reason))
+    if error is not None and len(error.message) > LARGE:
+        omitted.append("error")
+        record = dataclasses.replace(
+            record, error=dataclasses.replace(error, message=short(error.message))
+        )
+    shown = job(record)
+    return msgspec.structs.replace(shown, omitted=omitted) if omitted else shown
+
+
+def job(record: JobRecord, *, content: bool = True) -> Job:
+    """Return the thin form of a job.
+
+    Without ``content``, as the answer to a change by a caller who may not read jobs, nothing in it
+    comes from the job's handler.
+    """
     job = record.job
     waits = record.state in {JobState.WAITING, JobState.BLOCKED}
     return Job(
@@ -282,34 +325,32 @@ def job(record: JobRecord) -> Job:
         status=record.status,
         next_run=instant(job.due_at_ms) if waits else None,
         created_at=instant(job.created_at_ms),
-        started_at=maybe_instant(record.claimed_at_ms),
+        started_at=maybe_instant(None if record.status is Status.CLAIMED else record.claimed_at_ms),
         finished_at=maybe_instant(record.finished_at_ms) if record.state in TERMINAL else None,
-        result=plain(record.result),
-        result_note=record.result_note,
-        reason=record.reason,
-        error=error_summary(record.error),
+        result=plain(record.result) if content else None,
+        result_note=record.result_note if content else None,
+        reason=record.reason if content else None,
+        error=error_summary(record.error) if content else None,
+        progress=progress(record.progress) if content else None,
+        omitted=[],
     )
 
 
-def why_not(reason: Reason) -> WhyNot:
-    """Give one reason why a job is not running."""
-    return WhyNot(
-        why=reason.why.value,
-        text=reason.text,
-        until=maybe_instant(reason.until_ms),
-        count=reason.count,
-        note=note(reason.mark),
-    )
+def progress(found: Progress | None) -> ProgressShape | None:
+    """Return how far a job has come, if it has said so."""
+    if found is None:
+        return None
+    return ProgressShape(done=found.done, total=found.total, note=found.note)
 
 
-def attempt(found: Attempt) -> AttemptShape:
-    """Give one attempt."""
+def attempt(found: Attempt, *, worker: bool = True) -> AttemptShape:
+    """Return one attempt; without ``worker`` it does not say where it ran."""
     return AttemptShape(
         generation=found.generation,
         number=found.number,
         lease=found.lease,
         outcome=found.outcome,
-        worker=found.worker,
+        worker=found.worker if worker else "",
         started_at=instant(found.started_at_ms),
         finished_at=maybe_instant(found.finished_at_ms),
         error=None if found.error is None else _attempt_error(found.error),
@@ -350,7 +391,7 @@ def schema_of(row: TypeRow) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def queue(found: QueueInfo) -> Queue:
+def queue(found: QueueInfo, principal: Principal) -> Queue:
     """Give a queue."""
     oldest = found.oldest_due_ms
     return Queue(
@@ -362,11 +403,11 @@ def queue(found: QueueInfo) -> Queue:
         oldest_due_seconds=None if oldest is None else oldest / 1000,
         max_wait_seconds=found.max_wait_ms / 1000,
         held=found.held is not None,
-        hold=note(found.held),
+        hold=note(found.held, principal),
     )
 
 
-def tenant(found: TenantInfo) -> Tenant:
+def tenant(found: TenantInfo, principal: Principal) -> Tenant:
     """Give a tenant."""
     return Tenant(
         name=found.name,
@@ -374,8 +415,13 @@ def tenant(found: TenantInfo) -> Tenant:
         waiting=found.waiting,
         running=found.running,
         held=found.held is not None,
-        hold=note(found.held),
+        hold=note(found.held, principal),
     )
+
+
+def dead_groups(found: DeadLetterGroups) -> DeadGroups:
+    """Return dead letters by cause."""
+    return DeadGroups(groups=list(map(dead_group, found.groups)), at_least=found.at_least)
 
 
 def dead_group(found: DeadLetters) -> DeadGroup:
@@ -387,9 +433,16 @@ def dead_group(found: DeadLetters) -> DeadGroup:
         count=found.count,
         newest_at=instant(found.newest_at_ms),
         example=found.example,
-        reason=found.reason,
-        error=error_summary(found.error),
+        reason=short(found.reason) or "",
+        error=brief_error(found.error),
     )
+
+
+def brief_error(found: ErrorInfo | None) -> ErrorSummary | None:
+    """Return what lists show of an error."""
+    if found is None:
+        return None
+    return ErrorSummary(type=found.type, message=short(found.message) or "")
 
 
 def worker(found: WorkerInfo) -> Worker:
@@ -408,24 +461,9 @@ def worker(found: WorkerInfo) -> Worker:
     )
 
 
-def instant(at_ms: int) -> datetime:
-    """Give an instant, in UTC."""
-    return datetime.fromtimestamp(min(max(at_ms, 0), _LAST_MS) / 1000, UTC)
-
-
-def maybe_instant(at_ms: int | None) -> datetime | None:
-    """Give an instant, if there is one."""
-    return None if at_ms is None else instant(at_ms)
-
-
 def error_summary(found: ErrorInfo | None) -> ErrorSummary | None:
     """Give what callers see of an error."""
     return None if found is None else ErrorSummary(type=found.type, message=found.message)
-
-
-def note(mark: Mark | None) -> Note | None:
-    """Give who did it, why and when."""
-    return None if mark is None else Note(by=mark.by, reason=mark.reason, at=instant(mark.at_ms))
 
 
 def plain(written: bytes | None) -> Any:

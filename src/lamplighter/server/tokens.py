@@ -57,6 +57,18 @@ class Tokens:
             raise token_expired()
         return seen.principal
 
+    async def held(self, prefix: str, *, expires: bool) -> Principal:
+        """Say who has the token of this prefix, for a session that began with it.
+
+        Without ``expires`` its own time does not count: a login code is over long before.
+        """
+        seen = await self._look(prefix)
+        if seen.record is None or seen.record.revoked is not None:
+            raise invalid_token("what the session began with was revoked", _HOW)
+        if expires and runtime.boottime() >= seen.ends:
+            raise token_expired()
+        return seen.principal
+
     async def _look(self, prefix: str) -> _Seen:
         seen = self._fresh(prefix)
         if seen is None and prefix in self._seen:

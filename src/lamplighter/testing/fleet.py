@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
-from lamplighter import hooks, runtime
+from lamplighter import hooks, runtime, secrecy
 from lamplighter.app import App
-from lamplighter.coordinator import Rescuer
+from lamplighter.coordinator import Firer, Rescuer
 from lamplighter.model import lifecycle
-from lamplighter.model.job import ALONE, TERMINAL, Claim, JobRecord, JobState
+from lamplighter.model.job import ALONE, TERMINAL, Claim, Delivery, JobRecord, JobState
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.names import DEFAULT_QUEUE
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
-from lamplighter.port.values import Claimed, ClaimRequest, JobFilter, Renewal
+from lamplighter.port.values import (
+    Claimed,
+    ClaimRequest,
+    JobFilter,
+    Recording,
+    Renewal,
+    RenewAnswer,
+)
 from lamplighter.testing.clock import Clock
 from lamplighter.testing.errors import NeverIdle
 from lamplighter.testing.perform import Performed, perform
@@ -44,26 +52,46 @@ class Fleet:
         return Summary(tuple(runs), idle=poll != 0)
 
     async def run_until_idle(self, max_time: float | None) -> Summary:
-        """Run what is due and move the clock to what is due next, until nothing will be."""
+        """Run what is due and move the clock to what is due next, until nothing will be.
+
+        Schedules are fired on the way. Most of them have no end, so that without ``max_time`` the
+        clock does not move for them alone.
+        """
         runs: list[Ran] = []
         clock, began = self._clock, self._clock.now()
         end = None if max_time is None else began + timedelta(seconds=max_time)
-        idle = False
+        await self._app.schedules.put_declared(by="test")
         while True:
             await self.rescue()
+            await self.fire()
             # With an end, only a clock that no longer moves would go on for ever.
             most = MOST_RUNS if end is None else len(runs) + MOST_RUNS
             wait_ms = await self._until_next(await self._drain(runs, None, None, most))
-            if wait_ms is None:
-                idle = True
+            fired, schedule_ms = await self.fire()
+            if fired:
+                continue
+            idle = wait_ms is None
+            waits = [ms for ms in (wait_ms, schedule_ms) if ms is not None]
+            if not waits or (idle and end is None):
                 break
-            following = clock.now() + timedelta(milliseconds=wait_ms)
+            following = clock.now() + timedelta(milliseconds=max(1, min(waits)))
             if end is not None and following > end:
                 # A handler may have moved the clock past the end itself.
                 clock.move_to(max(end, clock.now()))
                 break
             clock.move_to(following)
         return Summary(tuple(runs), passed=clock.now() - began, idle=idle)
+
+    async def fire(self) -> tuple[int, int | None]:
+        """Make jobs of what schedules say is due.
+
+        Returns how many, and the milliseconds until a schedule is due again; None: none will be.
+        """
+        firer = Firer(self._engine, self._app.settings)
+        found, wait_ms = await firer.fire_batch()
+        while found:
+            found, wait_ms = await firer.fire_batch()
+        return firer.counts.fired, wait_ms
 
     async def _drain(
         self, runs: list[Ran], queue: str | None, limit: int | None, most: int
@@ -108,12 +136,14 @@ class Fleet:
 
     async def perform(self, claim: Claim) -> Performed:
         """Run the handler, and stop it when it is cancelled or taken away."""
+        if claim.job.delivery is Delivery.AT_MOST_ONCE:
+            await self._engine.jobs.record([Recording(claim.job.id, claim.fence, started=True)])
 
         async def look() -> Stop | None:
             lease_ms = milliseconds(self._app.settings.lease)
             renewal = Renewal(claim.job.id, claim.fence)
             (renewed,) = await self._engine.jobs.renew([renewal], lease_ms)
-            if not renewed.held:
+            if renewed.answer is RenewAnswer.LOST:
                 return Stop.LOST
             return Stop.CANCEL if renewed.cancel_requested else None
 
@@ -126,11 +156,15 @@ class Fleet:
             job_type = self._app.registry.get(claim.job.type)
             # No dice here either. A retry function that raises fails the test, which should know.
             settlement = lifecycle.settle(claim, performed.outcome, retry=job_type.retry)
+            settlement = replace(settlement, journal=performed.journal)
             (settled,) = await self._engine.jobs.settle([settlement])
             state = settled.state
             await self._tell(claim.job.queue, state)
             for hook in self._app.registry.hooks.wanted(settlement, state):
-                await hooks.call(hook, make_report(claim, settlement))
+                known = secrecy.all_known(claim, job_type.secrets)
+                redact = secrecy.redactor(claim.job.args, known.job.extras.secrets)
+                report = make_report(known, settlement, state, performed.exception, redact)
+                await hooks.call(hook, report)
         return Ran(
             id=claim.job.id,
             type=claim.job.type,
@@ -138,6 +172,7 @@ class Fleet:
             outcome=performed.outcome,
             state=state,
             exception=performed.exception,
+            progress=None if performed.journal is None else performed.journal.progress,
         )
 
     async def _tell(self, queue: str, state: JobState | None) -> None:

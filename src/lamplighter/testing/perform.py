@@ -11,6 +11,7 @@ from typing import Any, cast
 from lamplighter.config import Settings
 from lamplighter.middleware import Middleware
 from lamplighter.model.job import Claim
+from lamplighter.model.journal import Journal
 from lamplighter.model.outcome import Outcome
 from lamplighter.registry import JobType, Registry
 from lamplighter.worker.executor import Executor
@@ -32,6 +33,8 @@ class Performed:
     """None: the claim was lost meanwhile."""
     exception: BaseException | None
     """What the handler raised, itself."""
+    journal: Journal | None
+    """What it has said of itself: its progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,8 @@ async def _perform(
     finally:
         executor.close()
         executor.stop_all()
-    return Performed(ended.result(), raised[0] if raised else None)
+    journal = None if run.notes is None else run.notes.take(last=True)
+    return Performed(ended.result(), raised[0] if raised else None, journal)
 
 
 def _watched(job_type: JobType, raised: list[BaseException]) -> JobType:

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from lamplighter.app import App
-from lamplighter.coordinator import Firer
 from lamplighter.handle import Handle
 from lamplighter.job import Job
 from lamplighter.model.errors import InvalidOption
@@ -89,8 +88,9 @@ class Store:
     async def run_until_idle(self, max_time: float | timedelta | None = None) -> Summary:
         """Run what is due, move the clock to what is due next, and so on until nothing waits.
 
-        Leases end too, and the jobs of vanished workers are rescued. The clock stops after
-        ``max_time`` (seconds, or a timedelta) at the latest.
+        Leases end too, and the jobs of vanished workers are rescued. Schedules are fired when the
+        clock reaches their times. The clock stops after ``max_time`` (seconds, or a timedelta) at
+        the latest; without it the clock does not move for schedules alone, which have no end.
         """
         seconds = None if max_time is None else positive_seconds("max_time", max_time)
         return await (await self._fleet()).run_until_idle(seconds)
@@ -102,10 +102,8 @@ class Store:
         of the first call; those that were put before are not changed.
         """
         await self.app.schedules.put_declared(by="test")
-        firer = Firer(await self.app.engine(), self.app.settings)
-        while (await firer.fire_batch())[0]:
-            pass
-        return firer.counts.fired
+        fired, _ = await (await self._fleet()).fire()
+        return fired
 
     async def crash(
         self, job: Job[..., Any] | str | None = None, *, after_run: bool = False

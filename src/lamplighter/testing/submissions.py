@@ -13,6 +13,7 @@ from lamplighter.command import CommandType
 from lamplighter.job import Job
 from lamplighter.model.errors import InvalidArguments, InvalidOption
 from lamplighter.model.job import JobRecord, Level, Status
+from lamplighter.model.journal import Progress
 from lamplighter.model.names import shown
 from lamplighter.registry import Registry
 from lamplighter.secrecy import HIDDEN
@@ -39,6 +40,8 @@ class Submission:
     tags: tuple[str, ...]
     metadata: Mapping[str, object]
     status: Status
+    progress: Progress | None
+    """How far its last attempt said it had come."""
     record: JobRecord
     """Everything else that the store knows."""
 
@@ -70,6 +73,7 @@ def submission(record: JobRecord, registry: Registry) -> Submission:
         tags=job.extras.tags,
         metadata=job.extras.metadata,
         status=record.status,
+        progress=record.progress,
         record=record,
     )
 

@@ -6,8 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+from lamplighter.model.counts import counted
 from lamplighter.model.job import ErrorInfo, JobState
-from lamplighter.model.outcome import Cancelled, Failed, Outcome, Rejected, Snoozed, TimedOut
+from lamplighter.model.journal import Progress
+from lamplighter.model.outcome import (
+    Cancelled,
+    Failed,
+    Misfit,
+    Outcome,
+    Rejected,
+    Snoozed,
+    TimedOut,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +34,8 @@ class Ran:
     """What the job became."""
     exception: BaseException | None
     """What the handler raised, itself."""
+    progress: Progress | None = None
+    """How far the handler said it had come, when it last did."""
 
     @property
     def error(self) -> ErrorInfo | None:
@@ -35,7 +47,7 @@ class Ran:
         if isinstance(self.outcome, Rejected):
             text += f" ({self.outcome.reason})"
         elif self.error is not None:
-            text += f" ({self.error.type}: {self.error.message})"
+            text += f" ({self.error.text})"
         return text if self.state is None else f"{text}, now {self.state.value}"
 
 
@@ -68,6 +80,11 @@ class Summary:
     def rejected(self) -> int:
         """How many attempts said that trying again is useless."""
         return sum(isinstance(run.outcome, Rejected) for run in self.runs)
+
+    @property
+    def misfits(self) -> int:
+        """How many jobs had arguments that their handler does not take: it was not called."""
+        return sum(isinstance(run.outcome, Misfit) for run in self.runs)
 
     @property
     def snoozed(self) -> int:
@@ -107,7 +124,7 @@ def described(runs: Iterable[Ran]) -> str:
     """Name the last few attempts."""
     runs = tuple(runs)
     told = "; ".join(str(run) for run in runs[-_TOLD:])
-    many = f"{len(runs)} attempt{'' if len(runs) == 1 else 's'}"
+    many = counted(len(runs), "attempt")
     before = "…; " if len(runs) > _TOLD else ""
     return f"{many}: {before}{told}" if runs else many
 

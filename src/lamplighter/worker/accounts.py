@@ -12,12 +12,11 @@ from lamplighter.model.activity import NOTHING, Tally, no_lags
 from lamplighter.model.errors import StoreError
 from lamplighter.model.job import Claim
 from lamplighter.model.lifecycle import Settlement
-from lamplighter.observability import metrics
+from lamplighter.observability import metrics, outlet
 from lamplighter.observability.calls import Calls
 from lamplighter.observability.health import Health
 from lamplighter.observability.meter import MOST, Meter, tell_build
-from lamplighter.port.instrumented import VERBS
-from lamplighter.port.store import Engine
+from lamplighter.port.store import VERBS, Engine
 from lamplighter.port.values import Settled
 from lamplighter.service import Service
 from lamplighter.worker.counting import outcome_of
@@ -47,6 +46,8 @@ class Accounts:
         self._lags = list(no_lags())
         self._stale = 0
         self._rescued = 0
+        self._dropped = 0
+        """Lines of output that children have dropped."""
 
     def expect(self, queues: Collection[str], types: Collection[str]) -> None:
         """Begin the counts of what this worker serves and runs.
@@ -80,6 +81,7 @@ class Accounts:
         if counted.stale:
             self._stale += counted.stale
             meter.add(metrics.STALE_SETTLES, counted.stale)
+        self._dropped += counted.dropped
         for verb, (counts, total) in counted.calls.items():
             meter.classes(metrics.STORE_CALL_SECONDS, verb).add(counts, total)
         for verb, count in counted.errors.items():
@@ -122,6 +124,7 @@ class Accounts:
         meter.set(metrics.CHILDREN, children)
         meter.set(metrics.LEASES_EXPIRED, self.rescued())
         meter.add(metrics.STALE_SETTLES, 0)
+        meter.set(metrics.OUTPUT_DROPPED, self._dropped + outlet.dropped())
         meter.set(metrics.WELL, int(health.well))
         for loop in health.loops:
             meter.set(metrics.LOOP_IDLE_SECONDS, round(loop.idle, 3), loop.name)

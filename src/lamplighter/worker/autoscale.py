@@ -7,6 +7,7 @@ from typing import Protocol
 
 from lamplighter import runtime
 from lamplighter.config import Settings
+from lamplighter.model.counts import counted
 from lamplighter.model.errors import InvalidOption, InvalidSettings
 from lamplighter.model.names import shown
 from lamplighter.observability import events
@@ -79,7 +80,9 @@ class Autoscale:
         if cleared_a_second * CLEAR >= backlog:
             return size
         more = size if backlog > LARGE * size * slots else 1
-        return self._changed(min(size + more, self._highest), f"{backlog:,} due jobs wait")
+        return self._changed(
+            min(size + more, self._highest), counted(backlog, "due job waits", "due jobs wait")
+        )
 
     def _idleness(self, now: float, size: int, busy: int, slots: int) -> int:
         if self._idle_since is None:
@@ -87,7 +90,7 @@ class Autoscale:
         if now - self._idle_since < STEP_DOWN:
             return size
         self._idle_since = now
-        return self._changed(size - 1, f"{busy} of {size * slots} slots in use")
+        return self._changed(size - 1, f"{busy} of {counted(size * slots, 'slot')} in use")
 
     def _changed(self, size: int, reason: str) -> int:
         self.reason = reason

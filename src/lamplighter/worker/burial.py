@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreError
-from lamplighter.model.job import TERMINAL, Claim, Fence, JobState
+from lamplighter.model.job import TERMINAL, Claim, Delivery, Fence, JobState
 from lamplighter.model.lifecycle import Settlement
 from lamplighter.model.outcome import AbandonCause, Abandoned, Outcome, Released, TimedOut
 from lamplighter.model.retry import Retry
 from lamplighter.observability import events
+from lamplighter.observability.failures import process_log
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import SettleAnswer, Settled
 from lamplighter.worker import failure
@@ -27,6 +28,7 @@ Answer = TypeVar("Answer")
 OnSettled = Callable[[Claim, Settlement, Settled], None]
 
 _DIED = Abandoned(AbandonCause.CHILD_DIED)
+_UNSTARTED = Released(certain=False)
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
 
@@ -47,19 +49,23 @@ class Burial:
     """Settles claims in a child's stead.
 
     The store is asked what the child holds: its last claim may never have been reported. What
-    was not reported as started has not been started, because the report comes first.
+    was not reported as started has not been started, because the report comes first. Of a child
+    that lives the report may be late: then the start mark decides about at-most-once jobs.
     """
 
     def __init__(self, engine: Engine, settings: Settings, on_settled: OnSettled = ignore) -> None:
         self._engine = engine
         self._settings = settings
         self._on_settled = on_settled
+        self._failures = process_log() if settings.log_failures else None
         self._limit = min(BATCH, engine.capabilities.max_batch)
 
     async def bury(self, child: ChildProcess) -> Counts:
         """Settle everything a dead child held."""
         known = child.ledger.by_fence()
-        claims = await self._repeat(lambda: self._engine.jobs.claims_of(child.worker))
+        held = await self._repeat(lambda: self._engine.jobs.claims_of(child.worker))
+        # A report counts as much as a mark, which a store may have lost in a failover.
+        claims = [replace(one, started=one.started or _was_started(known, one)) for one in held]
         started = sum(_was_started(known, claim) for claim in claims)
         outcomes = [(claim, self._outcome(child, known, claim)) for claim in claims]
         await self._settle(child, outcomes)
@@ -73,13 +79,27 @@ class Burial:
             # If the store does not answer, nothing has changed: the leases are still kept.
             claims = await self._claims_of(child)
             child.read()
-            unstarted = [e.number for e in child.ledger.unstarted() if e.number in before]
-            child.lose(unstarted, settled=True)
+            marked = {(claim.job.id, claim.fence) for claim in claims if claim.started}
+            taken = {
+                (e.id, e.fence): e
+                for e in child.ledger.unstarted()
+                if e.number in before and (e.id, e.fence) not in marked
+            }
+            child.lose([e.number for e in taken.values()], settled=True)
             # What is in the ledger now was started before, or claimed while we asked.
-            kept = child.ledger.by_fence()
+            kept = child.ledger.by_fence().keys() | marked
             free = [claim for claim in claims if (claim.job.id, claim.fence) not in kept]
-            await self._settle(child, [(claim, Released()) for claim in free])
-            return len(free)
+            once = [
+                entry
+                for claim in free
+                if claim.job.delivery is Delivery.AT_MOST_ONCE
+                and (entry := taken.get((claim.job.id, claim.fence))) is not None
+            ]
+            # One that is marked meanwhile is given back when the child has let go of it.
+            child.take_back(once)
+            started = await self._settle(child, [(claim, _UNSTARTED) for claim in free])
+            child.leave(entry.number for entry in once if entry.id not in started)
+            return len(free) - len(started)
 
     async def release(self, child: ChildProcess) -> None:
         """Give back claims that were taken from a living child, once it has let go of them.
@@ -126,15 +146,37 @@ class Burial:
             # We have let go of it long ago, and nobody has taken it up.
             return _DIED
         if entry.number in child.condemned:
-            timeout = (entry.hard_end or 0) - entry.started_at - self._settings.hard_after
+            hard_after = child.hard_after.get(entry.type, self._settings.hard_after)
+            timeout = (entry.hard_end or 0) - entry.started_at - hard_after
             return TimedOut(failure.timed_out(round(timeout, 1), killed=True))
         if child.condemned or child.sacrificed or child.draining or child.alone:
             return Released(started=True)
         return _DIED
 
-    async def _settle(self, child: ChildProcess, outcomes: Sequence[tuple[Claim, Outcome]]) -> None:
-        settlements = [self._decide(child, claim, outcome) for claim, outcome in outcomes]
+    async def _settle(
+        self, child: ChildProcess, outcomes: Sequence[tuple[Claim, Outcome]]
+    ) -> set[str]:
+        """Write what claims came to; gives the jobs that are left alone for their start mark.
+
+        Jobs that stay locked for long by somebody else are left to rescue.
+        """
+        left = [self._decide(child, claim, outcome) for claim, outcome in outcomes]
         claims = {claim.job.id: claim for claim, _ in outcomes}
+        marked: set[str] = set()
+        give_up = runtime.boottime() + max(self._settings.lease, self._settings.store_deadline)
+        pause = _FIRST_PAUSE
+        while left := await self._settle_free(claims, left, marked):
+            if runtime.boottime() > give_up:
+                break
+            await runtime.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        return marked
+
+    async def _settle_free(
+        self, claims: Mapping[str, Claim], settlements: Sequence[Settlement], marked: set[str]
+    ) -> list[Settlement]:
+        """Write what can be written now, and give the settlements of jobs that are locked."""
+        busy: list[Settlement] = []
         back: set[str] = set()
         """Topics of what waits again."""
         finished = False
@@ -144,18 +186,26 @@ class Burial:
             for settlement, answer in zip(batch, answers, strict=True):
                 if answer.answer is SettleAnswer.LOST:
                     continue
+                if answer.answer is SettleAnswer.BUSY:
+                    busy.append(settlement)
+                    continue
                 claim = claims[answer.id]
+                if answer.answer is SettleAnswer.STARTED:
+                    marked.add(answer.id)
                 finished = finished or answer.state in TERMINAL
                 if answer.state is JobState.WAITING:
                     back.add(queue_topic(claim.job.queue, suspect=settlement.next.suspect))
                 if answer.answer is SettleAnswer.DONE:
                     self._on_settled(claim, settlement, answer)
+                    if self._failures is not None:
+                        self._failures.tell(claim.job, settlement, answer.state)
                     if events.listened():
                         tell_settled(claim, settlement, answer, 0.0)
         for topic in sorted(back):
             await self._engine.wakeup.notify(topic)
         if finished:
             await self._engine.wakeup.notify(FINISHED_TOPIC)
+        return busy
 
     def _decide(self, child: ChildProcess, claim: Claim, outcome: Outcome) -> Settlement:
         policy = child.retries.get(claim.job.type)

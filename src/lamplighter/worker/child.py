@@ -8,62 +8,63 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import dataclasses
 import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from math import inf
-from types import FrameType
 from typing import Any, NoReturn
 
 from lamplighter import command, runtime
 from lamplighter.config import Settings
 from lamplighter.connect import connect
-from lamplighter.model.errors import LamplighterError, ProviderFailed
-from lamplighter.model.job import ALONE
-from lamplighter.model.outcome import Outcome
-from lamplighter.model.retry import Retry
+from lamplighter.model.outcome import Misfit, Outcome
 from lamplighter.model.stride import QueueStride
-from lamplighter.observability import calls, events, logs
+from lamplighter.observability import calls, events, logs, outlet
 from lamplighter.port.store import Engine
 from lamplighter.registry import Registry
-from lamplighter.worker import capture, failure, limits
+from lamplighter.worker import capture, failure, limits, offer
 from lamplighter.worker.bench import Numbers, process_slots
+from lamplighter.worker.cancels import CancelListener
 from lamplighter.worker.claimer import Claimer
 from lamplighter.worker.counting import Counts
 from lamplighter.worker.executor import Executor
 from lamplighter.worker.kinds import Kinds
 from lamplighter.worker.link import (
+    AskCancels,
     Begin,
-    Broken,
     Cancel,
     Drain,
     Ended,
     Finished,
     Forsaken,
     FromSupervisor,
-    Hello,
     Isolate,
     Kept,
     Link,
     Lost,
     MakeWay,
+    Slot,
     Told,
     Unkept,
     Yours,
     child_end,
 )
 from lamplighter.worker.load import Borrower, load, registry_of
+from lamplighter.worker.placer import Placer
 from lamplighter.worker.pulse import Pulse
 from lamplighter.worker.recorder import Recorder
 from lamplighter.worker.reporter import Reporter
 from lamplighter.worker.run import Run, Stop, margin
 from lamplighter.worker.rush import Way
 from lamplighter.worker.settler import Settler
+from lamplighter.worker.signals import SIGNALS, leave_to_supervisor
 from lamplighter.worker.slots import Slots
+from lamplighter.worker.standstill import Standstill
+from lamplighter.worker.starter import Starter
 from lamplighter.worker.subject import subject
+from lamplighter.worker.vitals import Vitals
 
 BROKEN = 3
 """Exit code of a child that could not start; it has said why."""
@@ -75,7 +76,9 @@ UNWIND = 1.0
 WRITE = 5.0
 """Time that the last settlements get."""
 
-_FREQUENT = frozenset({events.JOB_CLAIMED, events.JOB_STARTED, events.JOB_SETTLED})
+_FREQUENT = frozenset(
+    {events.JOB_SUBMITTED, events.JOB_CLAIMED, events.JOB_STARTED, events.JOB_SETTLED}
+)
 """Told only when somebody asked for events; the others always are."""
 _OWN = frozenset({events.STORE_CALL})
 """Never told: they concern this process alone."""
@@ -84,7 +87,8 @@ _OWN = frozenset({events.STORE_CALL})
 class Child:
     """The parts of a child, wired to each other and to the supervisor."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, vitals: Vitals) -> None:
+        self._vitals = vitals
         self._link: Link[FromSupervisor] = child_end(sock, self._hear, _vanish)
         self._begun: asyncio.Future[Begin] = asyncio.get_running_loop().create_future()
         self._drain_at: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -116,7 +120,8 @@ class Child:
             if isinstance(program, Borrower):
                 program.configure(settings)
             engine = connect(settings.url, deadline=settings.store_deadline)
-            await engine.open()
+            # The supervisor has made the store: where it is gone by now, an empty one is no help.
+            await engine.open(create=False)
             if isinstance(program, Borrower):
                 # What handlers submit goes to the store the worker was started for.
                 program.adopt(engine)
@@ -149,8 +154,7 @@ class Child:
             async with asyncio.timeout(max(self._left(), UNWIND)):
                 await self._closing.aclose()
         except Exception as error:  # noqa: BLE001 - providers are user code
-            info = failure.describe(error)
-            told = f"{info.type}: {info.message}"
+            told = failure.describe(error).text
             events.emit(events.SERVICE_ERROR, service="providers", error=told, expected=False)
         self._tell_counts()
         self._link.flush()
@@ -159,9 +163,10 @@ class Child:
     def _assemble(
         self, begin: Begin, settings: Settings, engine: Engine, registry: Registry
     ) -> None:
-        queues = _queues(begin, registry)
+        queues = offer.queues_of(begin, registry)
         self._recorder = Recorder(engine, self._runs)
         self._believed = settings.lease - margin(settings.lease)
+        self._standstill = Standstill(settings.lease)
         self._patience = settings.lease / 3
         self._settler = Settler(
             engine,
@@ -171,6 +176,12 @@ class Child:
             on_forsaken=lambda numbers: self._link.say(Forsaken(numbers)),
             last_words=self._recorder.last_words,
         )
+        self._placer = Placer(
+            engine,
+            on_placed=self._settler.add,
+            on_forsaken=lambda numbers: self._link.say(Forsaken(numbers)),
+        )
+        self._hashes = {info.name: info.hash for info in registry.infos()}
         self._executor = Executor(
             middleware=registry.middleware,
             settings=settings,
@@ -180,10 +191,41 @@ class Child:
             on_end=self._ended,
             on_room=self._room_changed,
             provided=self._provided,
+            vitals=None if begin.alone else self._vitals,
         )
+        self._cancels = CancelListener(
+            engine, self._executor, ask=lambda: self._link.say(AskCancels())
+        )
+        self._vitals.begin(asyncio.get_running_loop())
+        self._starter = Starter(
+            engine,
+            wanted=lambda run: run.number in self._executor.marking,
+            on_marked=self._executor.marked,
+        )
+        self._executor.mark = self._starter.add
         self._processes = self._make_processes(begin, settings) if begin.alone else None
-        kinds, numbers = Kinds(registry, self._executor.is_sentenced), Numbers()
-        self._claimers = [
+        self._claimers = self._make_claimers(begin, settings, engine, registry, queues)
+        self._settler.on_due = self._due_in
+        if registry.hooks:
+            self._settler.reporter = Reporter(registry.hooks)
+        self._settler.tells = self._executor.tells = begin.events
+        self._settler.counts = self._executor.counts = self._counts
+        self._link.say(offer.hello(registry, queues, settings))
+
+    def _runs(self) -> Iterable[Run]:
+        return self._executor.running.values()
+
+    def _make_claimers(
+        self,
+        begin: Begin,
+        settings: Settings,
+        engine: Engine,
+        registry: Registry,
+        queues: QueueStride,
+    ) -> list[Claimer]:
+        executor, numbers = self._executor, Numbers()
+        kinds = Kinds(registry, executor.is_sentenced)
+        return [
             Claimer(
                 engine,
                 settings,
@@ -192,24 +234,16 @@ class Child:
                 types=types,
                 requirements=requirements,
                 queues=queues,
-                executor=self._executor,
-                bench=self._executor.alone if begin.alone else self._executor.shared,
+                executor=executor,
+                bench=executor.alone if begin.alone else executor.shared,
                 numbers=numbers,
                 link=self._link,
                 on_end=self._ended,
                 is_kept=self._is_kept,
                 way=self._way,
             )
-            for types, requirements in (_lone_work if begin.alone else _shared_work)(kinds)
+            for types, requirements in offer.work_of(kinds, alone=begin.alone)
         ]
-        if registry.hooks:
-            self._settler.reporter = Reporter(registry.hooks)
-        self._settler.tells = self._executor.tells = begin.events
-        self._settler.counts = self._executor.counts = self._counts
-        self._link.say(_hello(registry, queues))
-
-    def _runs(self) -> Iterable[Run]:
-        return self._executor.running.values()
 
     def _make_processes(self, begin: Begin, settings: Settings) -> Slots:
         """Make the place for jobs that run alone; no process is started before one is needed."""
@@ -222,6 +256,7 @@ class Child:
             worker=begin.worker,
             limit=executor.alone.slots,
             on_end=executor.ended_alone,
+            on_ready=executor.prepared,
             on_sent=executor.sent,
             may_begin=lambda run: self._pulse.check() <= run.vouched_at,
         )
@@ -229,7 +264,10 @@ class Child:
 
     async def _work(self) -> None:
         self._settler.start()
+        self._placer.start()
         self._recorder.start()
+        self._cancels.start()
+        self._starter.start()
         beat = runtime.spawn(self._beat(), name="pulse", on_crash=self._crash)
         for claimer in self._claimers:
             claimer.start()
@@ -239,9 +277,12 @@ class Child:
         await self._finish()
         self._ending = True
         beat.cancel()
+        await self._cancels.stop()
         if self._processes is not None:
             await self._processes.close()
+        await self._starter.stop()
         await self._recorder.stop()
+        await self._placer.stop()
         await self._settler.stop()
         if self._settler.reporter is not None:
             await _within(self._settler.reporter.emptied(), max(self._left(), UNWIND))
@@ -249,20 +290,25 @@ class Child:
     async def _beat(self) -> None:
         try:
             await self._pulse.beat(lambda: len(self._executor.running), self._tick)
-        except asyncio.CancelledError as error:
+        except asyncio.CancelledError:
             if not self._ending:
-                # Not by us: a handler that cancels whatever it finds.
-                self._crash(error)
+                self._crash(None)
             raise
 
-    def _crash(self, error: BaseException) -> None:
-        """End at once: without the pulse nothing here is stopped in time or kept from starting."""
-        info = failure.describe(error)
-        told = f"the pulse died: {info.type}: {info.message}"
+    def _crash(self, error: BaseException | None) -> None:
+        """End at once: without the pulse nothing here is stopped in time or kept from starting.
+
+        Without an error it was cancelled, by a handler that cancels every task it finds.
+        """
+        told = "a handler cancelled tasks of its process, the pulse among them; it is replaced"
+        trace = ""
+        if error is not None:
+            info = failure.describe(error)
+            told, trace = f"the pulse died: {info.text}", info.traceback
         self._tell(events.SERVICE_ERROR, {"service": "pulse", "error": told, "expected": False})
         self._link.flush()
         with contextlib.suppress(Exception):
-            sys.stderr.write(f"{told}\n{info.traceback}")
+            sys.stderr.write(f"{told}\n{trace}")
         _exit(CRASHED)
 
     async def _finish(self) -> None:
@@ -272,6 +318,7 @@ class Child:
             await _within(self._executor.idle(), min(left, 0.1))
         self._executor.stop_all()
         await _within(self._executor.idle(), UNWIND)
+        await _within(self._placer.emptied(), WRITE)
         await _within(self._settler.emptied(), WRITE)
 
     def _left(self) -> float:
@@ -283,6 +330,10 @@ class Child:
         if outcome is None:
             # Somebody else's now, or nobody's. Whether it was started must not be forgotten.
             self._link.say(Forsaken([run.number]))
+        elif isinstance(outcome, Misfit) and outcome.error is not None:
+            # No handler runs: there is no hard end, however long the store takes.
+            self._link.say(Ended([run.number]))
+            self._placer.add(run, outcome.error)
         else:
             self._settler.add(run, outcome)
 
@@ -301,6 +352,10 @@ class Child:
         """
         return runtime.boottime() - self._reassured_at < self._patience
 
+    def _due_in(self, seconds: float) -> None:
+        for claimer in self._claimers:
+            claimer.due_in(seconds)
+
     def _room_changed(self) -> None:
         for claimer in self._claimers:
             claimer.room_changed()
@@ -308,8 +363,13 @@ class Child:
     def _tick(self) -> None:
         # Our own loop may have stood still while the supervisor went on talking.
         self._link.read()
+        woke_at = self._pulse.check()
+        self._standstill.note(self._pulse.slept_at, woke_at)
         unkept = self._executor.unvouched(
-            kept_since=self._kept_since, believed=self._believed, now=runtime.boottime()
+            kept_since=self._kept_since,
+            believed=self._believed,
+            now=runtime.boottime(),
+            is_excused=self._standstill.excuses,
         )
         if unkept:
             self._link.say(Unkept(unkept))
@@ -331,9 +391,11 @@ class Child:
             case Begin():
                 self._begun.set_result(message)
             case Cancel(numbers):
+                self._cancels.found()
                 self._executor.stop(numbers, Stop.CANCEL)
             case Lost(numbers):
                 self._settler.lose(numbers)
+                self._placer.lose(numbers)
                 self._lose(numbers)
             case Kept(since):
                 self._kept_since = max(self._kept_since, since)
@@ -344,64 +406,32 @@ class Child:
                 self._executor.confirm(asked, numbers, asked_at)
             case Isolate(types):
                 self._executor.isolate(types)
+            case Slot(slot, hashes):
+                self._meet(slot if hashes == self._hashes else 0)
             case MakeWay(seconds):
                 self._way.make(seconds)
             case Drain(grace):
-                deadline = runtime.boottime() + grace
-                if self._drain_at.done():
-                    self._deadline = min(self._deadline, deadline)
-                else:
-                    self._deadline = deadline
-                    self._drain_at.set_result(None)
+                self._drain(runtime.boottime() + grace)
+
+    def _drain(self, deadline: float) -> None:
+        if self._drain_at.done():
+            self._deadline = min(self._deadline, deadline)
+        else:
+            self._deadline = deadline
+            self._drain_at.set_result(None)
+
+    def _meet(self, slot: int) -> None:
+        for claimer in self._claimers:
+            claimer.meet(slot)
 
     def _tell(self, name: str, fields: Mapping[str, Any]) -> None:
         if name not in _OWN and (self._wants_events or name not in _FREQUENT):
             self._link.say(Told(name, dict(fields)))
 
     async def _break(self, error: Exception) -> None:
-        if isinstance(error, LamplighterError):
-            cause = error.cause
-            if isinstance(error, ProviderFailed) and error.__cause__ is not None:
-                cause += f"\n\n{failure.describe(error.__cause__).traceback}"
-            self._link.say(Broken(error.code, cause, error.hint))
-        else:
-            info = failure.describe(error)
-            self._link.say(Broken("error", info.traceback or info.message, ""))
+        self._link.say(failure.broken(error))
         self._link.flush()
         await self._link.drained()
-
-
-Work = tuple[Callable[[], tuple[str, ...]], tuple[str, ...]]
-"""Types to claim, and the requirements that are met."""
-
-
-def _shared_work(kinds: Kinds) -> list[Work]:
-    return [(kinds.shared, ("",))]
-
-
-def _lone_work(kinds: Kinds) -> list[Work]:
-    # Suspects of types that share a process have a way of their own: no backlog is before them.
-    return [(kinds.alone, ("", ALONE)), (kinds.shared, (ALONE,))]
-
-
-def _hello(registry: Registry, queues: QueueStride) -> Hello:
-    retries: dict[str, str] = {}
-    for name in registry.names():
-        retry = registry.get(name).retry
-        if retry.function is not None:
-            # Functions do not travel; the number of attempts does.
-            retry = Retry(max_attempts=retry.max_attempts, no_retry_on=retry.no_retry_on)
-        retries[name] = retry.to_json()
-    types = tuple(dataclasses.asdict(info) for info in registry.infos())
-    return Hello(os.getpid(), queues.queues, types, retries)
-
-
-def _queues(begin: Begin, registry: Registry) -> QueueStride:
-    """Give the queues asked for, or all queues of the program's types, each with equal right."""
-    if begin.queues:
-        return QueueStride(begin.queues, begin.weights)
-    names = tuple(sorted({registry.get(name).queue for name in registry.names()} | {"default"}))
-    return QueueStride(names, None if len(names) == 1 else (1,) * len(names))
 
 
 async def _all(works: Iterable[Awaitable[None]]) -> None:
@@ -421,10 +451,7 @@ def _vanish() -> None:
 
 def _exit(code: int) -> NoReturn:
     command.kill_all()
-    for stream in (sys.stdout, sys.stderr):
-        # A handler may have closed it, or whoever read it has gone.
-        with contextlib.suppress(Exception):
-            stream.flush()
+    outlet.flush()
     os._exit(code)
 
 
@@ -437,33 +464,37 @@ def _die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _leave_it_to_the_supervisor(_number: int, _frame: FrameType | None) -> None:
-    pass
-
-
 def main(arguments: list[str]) -> int:
     """Run as a process."""
     descriptor, parent = int(arguments[0]), int(arguments[1])
+    outlet.install()
     _die_with_parent(parent)
     os.set_inheritable(descriptor, False)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # The supervisor decides. A handler, unlike "ignore", is not inherited by programs we run.
-        signal.signal(number, _leave_it_to_the_supervisor)
+    leave_to_supervisor()
+    vitals = Vitals(SIGNALS)
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
-        task = loop.create_task(_main(descriptor))
+        task = loop.create_task(_main(descriptor, vitals))
         while not task.done():
             try:
                 loop.run_until_complete(task)
             except (SystemExit, KeyboardInterrupt):
                 # Raised in some task of a handler; asyncio lets these two out of the loop.
                 continue
+            except RuntimeError:
+                if task.done():
+                    raise
+                # All others go on in it as if nothing had been.
+                vitals.note("a handler stopped the event loop")
+            except OSError as error:
+                sys.stderr.write(f"the event loop is broken, as its descriptors are: {error}\n")
+                _exit(CRASHED)
         # Threads of handlers that never return must not keep the process alive.
         _exit(task.result())
 
 
-async def _main(descriptor: int) -> int:
-    return await Child(socket.socket(fileno=descriptor)).run()
+async def _main(descriptor: int, vitals: Vitals) -> int:
+    return await Child(socket.socket(fileno=descriptor), vitals).run()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from dataclasses import replace
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.model.errors import StoreError
+from lamplighter.model.job import ALONE, requirement_of, version_requirement
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.outcome import Outcome, Released
 from lamplighter.model.stride import QueueStride
@@ -62,7 +63,7 @@ class Claimer(Service):
         self._registry = registry
         self._types = types
         self._queues = queues
-        self._requirements = requirements
+        self._met = self._requirements = requirements
         only_suspects = "" not in requirements
         self._topics = [queue_topic(queue, suspect=only_suspects) for queue in queues.queues]
         self._executor = executor
@@ -74,12 +75,18 @@ class Claimer(Service):
         self._way = way
         self._limit = min(BATCH, engine.capabilities.max_batch)
         self._lease_ms = milliseconds(settings.lease)
+        # When the store is back, work goes on within a poll.
+        self.longest_pause = min(self.longest_pause, settings.poll)
         self._request: ClaimRequest | None = None
         self._sent: ClaimRequest | None = None
         """The claim that may wait at the store."""
         self._sent_at = 0.0
         self._samples = [(runtime.boottime(), 0)]
         self._recent = 0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0.0
+        self._is_due = False
+        """Something that this process has put back is due since the last claim was made."""
         self._room_free: asyncio.Future[None] | None = None
         self._waiting: asyncio.Task[object] | None = None
 
@@ -107,6 +114,8 @@ class Claimer(Service):
 
     async def _claim(self, request: ClaimRequest) -> Answer:
         """Make a claim, and hand on what it gives."""
+        if request.limit:
+            self._is_due = False
         answer = await self._engine.jobs.claim(request)
         sent_at, self._request = answer.sent_at or self._sent_at, None
         was_sent = self._sent is not None and self._sent.nonce == request.nonce
@@ -128,9 +137,37 @@ class Claimer(Service):
         ):
             waiter.set_result(None)
 
+    def meet(self, slot: int) -> None:
+        """Ask from now on also for jobs that only the versions on this slot take; 0: for none."""
+        version = version_requirement(slot)
+        more = (
+            requirement_of("", suspect=each == ALONE, version=version)
+            for each in (self._met if slot else ())
+        )
+        self._requirements = (*self._met, *more)
+
+    def due_in(self, seconds: float) -> None:
+        """Note that a job falls due that this process has put back: the store told us earlier.
+
+        The first one is enough: the claim that is made for it tells when the next is due.
+        """
+        at = runtime.monotonic() + seconds
+        if self._alarm is not None:
+            if self._alarm_at <= at:
+                return
+            self._alarm.cancel()
+        self._alarm, self._alarm_at = asyncio.get_running_loop().call_later(seconds, self._ring), at
+
+    def _ring(self) -> None:
+        self._alarm, self._is_due = None, True
+        if self._waiting is not None:
+            self._waiting.cancel()
+
     async def stop(self) -> None:
         """Claim nothing any more, and leave no claim at the store; what it took is handed back."""
         self._stopped.set()
+        if self._alarm is not None:
+            self._alarm.cancel()
         if self._waiting is not None:
             self._waiting.cancel()
         if self._room_free is not None and not self._room_free.done():
@@ -226,7 +263,7 @@ class Claimer(Service):
     # ── sleep ────────────────────────────────────────────────────────────────────────────────
 
     async def _news(self, request: ClaimRequest, answer: Answer) -> None:
-        if self._stopped.is_set():
+        if self._stopped.is_set() or self._is_due:
             return
         timeout = max(self._settings.poll, answer.idle_ms / 1000)
         if answer.poll_after_ms is not None:
@@ -235,17 +272,17 @@ class Claimer(Service):
         ahead = self._ahead(request, answer, timeout)
         if self._sent is not None and self._sent != ahead:
             await self._withdraw(self._sent)
-            if self._stopped.is_set():
-                return  # `stop` found no wait to end
+            if self._stopped.is_set() or self._is_due:
+                return  # `stop`, or the alarm, found no wait to end
         self._sent = ahead
         # In this very task: another one would only stand between a job and its worker.
         self._waiting = task = asyncio.current_task()
         try:
             await self._engine.wakeup.wait(self._topics, timeout, types=types, ahead=ahead)
         except asyncio.CancelledError:
-            if task is None or not self._stopped.is_set():
+            if task is None or not (self._stopped.is_set() or self._is_due):
                 raise
-            task.uncancel()  # it was `stop`
+            task.uncancel()  # it was `stop`, or the alarm
         finally:
             self._waiting = None
         if ahead is not None and not self._stopped.is_set() and self._types() != types:
@@ -265,7 +302,8 @@ class Claimer(Service):
         """
         if not self._engine.capabilities.claims_ahead or timeout > self._settings.lease / 4:
             return None
-        if answer.claims or request.limit == 0 or request.types != self._types():
+        asked = (request.types, request.requirements)
+        if answer.claims or request.limit == 0 or asked != (self._types(), self._requirements):
             return self._next_request()
         self._sample()
         if self._room() <= 0 or self._stopped.is_set() or not self._is_kept():

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from lamplighter import runtime
 from lamplighter.model.job import JobState
 from lamplighter.model.lifecycle import Settlement
+from lamplighter.observability import outlet
 from lamplighter.observability.calls import Calls
 from lamplighter.observability.meter import Classes
 from lamplighter.observability.metrics import LAG_BOUNDS, RUN_BOUNDS
@@ -39,6 +40,7 @@ class Counts:
         self._runs: dict[str, Classes] = {}
         self._ends: dict[tuple[str, str], int] = {}
         self._stale = 0
+        self._dropped = outlet.dropped()
 
     def started(self, batch: Iterable[Run]) -> None:
         """Count runs that begin now."""
@@ -68,7 +70,11 @@ class Counts:
     def take(self) -> Counted | None:
         """Give what was counted, and begin anew; None: there is nothing to tell."""
         times, errors = self._calls.take()
-        if not (self._lags or self._runs or self._ends or self._stale or times or errors):
+        before, self._dropped = self._dropped, outlet.dropped()
+        dropped = self._dropped - before
+        if not (
+            self._lags or self._runs or self._ends or self._stale or times or errors or dropped
+        ):
             return None
         counted = Counted(
             lags={name: (one.counts, one.sum) for name, one in self._lags.items()},
@@ -77,6 +83,7 @@ class Counts:
             stale=self._stale,
             calls={verb: (one.counts, one.sum) for verb, one in times.items()},
             errors=errors,
+            dropped=dropped,
         )
         self._lags, self._runs, self._ends, self._stale = {}, {}, {}, 0
         return counted

@@ -15,16 +15,21 @@ import threading
 from collections.abc import Collection
 from pathlib import Path
 
+from lamplighter import runtime
+
 SLOT = "LAMPLIGHTER_SLOT"
 """Variable that names one slot process, and all that it starts."""
 CHILD = "LAMPLIGHTER_CHILD"
 """Variable that names one child, by its worker id, and all that it starts."""
-ROUNDS = 20
-"""Looks at all processes; more would only be needed for what forks faster than we kill."""
+ROUNDS = 100
+"""Looks at all processes, at most; so many are only needed for what forks faster than we kill."""
 MOMENT = 0.005
 """Seconds between two looks at those who are dying."""
+EXEC_TIME = 5.0
+"""Seconds for which processes in exec are waited for: on a busy machine that may take long."""
 
 _PROCESSES = Path("/proc")
+_PF_KTHREAD = 0x00200000
 
 
 def kill_marked(mark: str) -> int:
@@ -36,17 +41,46 @@ def kill_marked(mark: str) -> int:
     if sys.platform != "linux":
         return 0
     wanted, killed, gone = f"\0{mark}\0".encode(), set[int](), False
-    for _ in range(ROUNDS):
-        found = {pid for pid in _pids() if _has(pid, wanted)}
-        if not found and gone:
+    rounds, until = 0, runtime.monotonic() + EXEC_TIME
+    while rounds < ROUNDS:
+        found, unsure = _look_for(wanted)
+        if not found and not unsure and gone:
             break
         gone = not found
         if found <= killed:
-            # Told already: give the system a moment to end them. Or nothing is seen: who is just
-            # being replaced by another program has no environment for a moment.
+            # Killed already, in exec, or none is left as far as we see: look again in a moment.
             threading.Event().wait(MOMENT)
+        if found or not unsure or runtime.monotonic() > until:
+            rounds += 1
         killed |= {pid for pid in found if _kill(pid, wanted)}
     return len(killed)
+
+
+def _look_for(wanted: bytes) -> tuple[set[int], bool]:
+    """Return who has a variable, and whether there is somebody of whom that cannot be told yet."""
+    found, unsure = set[int](), False
+    for pid in _pids():
+        environment = _environment(pid)
+        if environment is not None and wanted in environment:
+            found.add(pid)
+        elif environment == b"\0" and _is_in_exec(pid):
+            unsure = True
+    return found, unsure
+
+
+def _is_in_exec(pid: int) -> bool:
+    """Whether it is just being replaced by another program, which has no environment yet.
+
+    On a busy machine that can take long. Kernel threads and the dead have none either; they are
+    left out. A program that was started without any variable has an address for them.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - as below
+            fields = file.read().rpartition(b") ")[2].split()
+    except OSError:
+        return False
+    state, flags, env_start = fields[0], int(fields[6]), int(fields[47])
+    return state not in b"ZX" and not flags & _PF_KTHREAD and env_start == 0
 
 
 def kill_abandoned(boot: str) -> int:
@@ -66,11 +100,7 @@ def kill_abandoned(boot: str) -> int:
 
 
 def _mark(pid: int) -> str | None:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - as above
-            variables = file.read().split(b"\0")
-    except OSError:
-        return None
+    variables = (_environment(pid) or b"").split(b"\0")
     start = f"{CHILD}=".encode()
     found = next((one for one in variables if one.startswith(start)), None)
     return None if found is None else found.removeprefix(start).decode(errors="replace")
@@ -150,21 +180,21 @@ def _pids() -> list[int]:
     return [int(name) for name in os.listdir(_PROCESSES) if name.isdigit() and int(name) != own]  # noqa: PTH208 - twice as fast
 
 
-def _has(pid: int, wanted: bytes) -> bool:
-    """Whether it is ours; the dead have no environment, and those of others are closed to us."""
+def _environment(pid: int) -> bytes | None:
+    """Read its variables, each between zeros; those of other users are closed to us."""
     try:
         descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
     except OSError:
-        return False
+        return None
     environment = b"\0"
     try:
         while piece := os.read(descriptor, 1 << 17):
             environment += piece
     except OSError:
-        return False
+        return None
     finally:
         os.close(descriptor)
-    return wanted in environment
+    return environment
 
 
 def _kill(pid: int, wanted: bytes) -> bool:
@@ -174,7 +204,7 @@ def _kill(pid: int, wanted: bytes) -> bool:
     except OSError:
         return False
     try:
-        if not _has(pid, wanted):
+        if wanted not in (_environment(pid) or b""):
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     except OSError:

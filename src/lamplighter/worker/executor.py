@@ -1,7 +1,9 @@
 """Decides what runs when and where: the slots of a child, and the claims that wait for one.
 
-A start is reported before the handler's first instruction, all starts of one turn together. The
-slots are the only bound; what was claimed beyond them waits here and can be given back.
+A start is reported before the handler's first instruction, all starts of one turn together. Before
+that, those of at-most-once jobs are marked in the store, alone ones when their process is ready:
+without its mark, such a claim is known never to have been started. The slots are the only bound;
+what was claimed beyond them waits here and can be given back.
 """
 
 from __future__ import annotations
@@ -15,18 +17,21 @@ from typing import Protocol
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.middleware import Middleware
+from lamplighter.model.errors import InvalidInput
 from lamplighter.model.isolation import Isolation
+from lamplighter.model.job import Delivery
 from lamplighter.model.outcome import AbandonCause, Abandoned, Outcome, Released, TimedOut
 from lamplighter.observability import events
-from lamplighter.secrecy import redactor
+from lamplighter.secrecy import all_known, redactor
 from lamplighter.worker import outcomes
 from lamplighter.worker.bench import Bench
 from lamplighter.worker.counting import Counts
-from lamplighter.worker.link import Convicted, Extended, FromSupervisor, Link, Started
+from lamplighter.worker.link import Convicted, Extended, FromSupervisor, Hurt, Link, Started
 from lamplighter.worker.notebook import Notebook
 from lamplighter.worker.pulse import Pulse
 from lamplighter.worker.run import Run, Stop
 from lamplighter.worker.shared import Doubt, Shared
+from lamplighter.worker.vitals import Vitals
 
 SHORT_TIMEOUT = 2.0
 """Timeouts below this get a timer of their own; the pulse is exact enough for the others."""
@@ -44,6 +49,10 @@ class Alone(Protocol):
     @property
     def idle(self) -> int:
         """How many processes wait for a job."""
+        ...
+
+    def prepare(self, run: Run) -> None:
+        """Have a process ready for this run, and tell when it is; its end is told."""
         ...
 
     def start(self, run: Run) -> None:
@@ -73,16 +82,23 @@ class Executor:
         on_room: Callable[[], None],
         provided: Mapping[object, object] | None = None,
         middleware: Sequence[Middleware] = (),
+        vitals: Vitals | None = None,
     ) -> None:
         self.shared = Bench(slots)
         self.alone = Bench(0)
         self.running: dict[int, Run] = {}
+        self.begun = asyncio.Event()
+        """Set whenever handlers begin; whoever waits for that clears it."""
         self.tells = False
         """Whether starts are told as events."""
         self.counts: Counts | None = None
         """Counts starts, if anybody wants to know."""
         self.processes: Alone | None = None
         """Where all handlers run, each alone; without it all share this process."""
+        self.marking: dict[int, Run] = {}
+        """At-most-once runs that have a slot, and whose start is not marked in the store yet."""
+        self.mark: Callable[[Sequence[Run]], None] | None = None
+        """Has starts marked, and calls `marked`; without it at-most-once jobs start unmarked."""
         self._hard_after = settings.hard_after
         self._link = link
         self._pulse = pulse
@@ -98,6 +114,9 @@ class Executor:
         self._sentences: dict[str, float] = {}
         self._loop = asyncio.get_running_loop()
         self._fill_soon = False
+        self._vitals = vitals
+        self._just_ended: set[str] = set()
+        """Types of the handlers that have ended since the vitals were last looked at."""
         self._closed = False
         self._idle: asyncio.Future[None] | None = None
 
@@ -139,13 +158,17 @@ class Executor:
     def fill(self) -> None:
         """Start what there is room for: report all of it, then run it."""
         self._fill_soon = False
+        if self._vitals is not None and self._just_ended:
+            if self._vitals.touched():
+                self.report_harm(self._vitals)
+            self._just_ended.clear()
         bench = self.shared if self.processes is None else self.alone
         room = bool(bench.waiting) and bench.free > 0
         if room and self._link.congested:
             runtime.spawn(self._fill_when_drained(), name="fill")
         elif room:
             # All of a child share its process, or all run alone.
-            batch = self._vouched(bench)
+            batch = self._marked(self._vouched(bench), bench)
             if batch:
                 self._announce(batch)
         self._on_room()
@@ -162,6 +185,76 @@ class Executor:
             batch.append(waiting.popleft())
         return batch
 
+    def _marked(self, batch: list[Run], bench: Bench) -> list[Run]:
+        """Return the runs that may start now; the others get a slot, and their mark first."""
+        once = [run for run in batch if run.claim.job.delivery is _ONCE and not run.claim.started]
+        if not once or self.mark is None:
+            return batch
+        numbers = {run.number for run in once}
+        once = [run for run in once if self._is_readable(run)]
+        bench.busy += len(once)
+        self.marking |= {run.number: run for run in once}
+        if self.processes is not None:
+            for run in once:
+                self.processes.prepare(run)
+        elif once:
+            self.mark(once)
+        return [run for run in batch if run.number not in numbers]
+
+    def _is_readable(self, run: Run) -> bool:
+        """Look whether the arguments can fit, before the store is told that the handler is called.
+
+        Only at their names. Values are read by code of the program, which may take for ever or end
+        the process: it runs as part of the job, with a hard end, and whoever dies of it is charged.
+        """
+        try:
+            run.type.check_names(run.claim.job.args)
+        except InvalidInput as error:
+            _conceal(run)
+            self._on_end(run, outcomes.unreadable(run, error))
+            return False
+        return True
+
+    def prepared(self, run: Run) -> None:
+        """Have the start of a run marked, now that its process is ready."""
+        if run.number in self.marking and self.mark is not None:
+            self.mark([run])
+
+    def marked(self, runs: Sequence[Run], lost: Sequence[Run]) -> None:
+        """Start runs whose mark is in the store, and drop those whose claims were lost."""
+        for run in lost:
+            if run.number in self.marking:
+                events.emit(events.LEASE_LOST, job_id=run.claim.job.id, verb="record")
+                self._drop(run, Stop.LOST)
+        ready = [run for run in runs if self._unmark(run)]
+        for run in ready:
+            run.claim = replace(run.claim, started=True)
+        if ready and self.processes is not None:
+            # Their processes wait for them. Those look for a standstill before they begin.
+            self._announce(ready)
+            ready = []
+        for run in reversed(ready):
+            # As the first: its slot is free. By the same way as all others, since meanwhile the
+            # loop may have stood still.
+            self._bench(run).waiting.appendleft(run)
+        self.fill()
+
+    def _unmark(self, run: Run) -> bool:
+        if self.marking.pop(run.number, None) is None:
+            return False
+        self._bench(run).busy -= 1
+        return True
+
+    def _drop(self, run: Run, why: Stop) -> None:
+        """End a run that is not marked yet."""
+        if self.processes is not None:
+            # It tells the end, and keeps the process for another.
+            self.processes.stop(run, why)
+            return
+        self._unmark(run)
+        run.stop = why
+        self._on_end(run, outcomes.stopped(run))
+
     def _announce(self, batch: list[Run]) -> None:
         now, running = runtime.boottime(), self.running
         starts: list[tuple[int, float]] = []
@@ -171,6 +264,7 @@ class Executor:
             starts.append((run.number, run.hard_end))
         bench = self._bench(batch[0])
         bench.busy += len(batch)
+        self.begun.set()
         if bench is self.alone:
             starts = self._warm_up(batch)
         self._link.say(Started(starts, now))
@@ -185,7 +279,8 @@ class Executor:
         """Give runs whose process has to start the time for that; theirs begins later: `sent`."""
         idle = 0 if self.processes is None else self.processes.idle
         for place, run in enumerate(batch):
-            run.cold = place >= idle
+            # That of a marked one is ready, and waits for it alone.
+            run.cold = place >= idle and not run.claim.started
             if run.cold:
                 run.soft_end += WARM_UP
                 run.hard_end += WARM_UP
@@ -195,7 +290,7 @@ class Executor:
         timeout, stalled_after = run.timeout, run.type.stalled_after
         run.started_at = now
         run.soft_end = now + (timeout if stalled_after is None else min(timeout, stalled_after))
-        run.hard_end = run.soft_end + self._hard_after
+        run.hard_end = run.soft_end + (run.type.hard_after or self._hard_after)
 
     async def _fill_when_drained(self) -> None:
         await self._link.drained()
@@ -208,11 +303,13 @@ class Executor:
     def _start(self, batch: list[Run]) -> None:
         beside: list[Run] = []
         for run in batch:
+            if run.isolated and run.number not in self.running:
+                # It was stopped while the report left.
+                continue
             if self.tells:
                 _tell_start(run)
             if run.type.secrets or run.claim.job.extras.secrets:
-                secrets = {*run.claim.job.extras.secrets, *run.type.secrets}
-                run.redact = redactor(run.claim.job.args, secrets)
+                _conceal(run)
             if run.isolated and self.processes is not None:
                 self.processes.start(run)
             else:
@@ -248,9 +345,15 @@ class Executor:
         if run.timer is not None:
             run.timer.cancel()
         run.task = run.timer = None
+        if self._vitals is not None:
+            if _running_loop() is not self._loop:
+                self._vitals.mend_loop()
+            self._just_ended.add(run.type.name)
         bench = self._bench(run)
         if self.running.pop(run.number, None) is not None:
             bench.busy -= 1
+        else:
+            self._unmark(run)
         if not isinstance(outcome, Doubt):
             bench.ended += 1
             self._on_end(run, outcome)
@@ -265,6 +368,16 @@ class Executor:
         if self._idle is not None and not self.running and not self._idle.done():
             self._idle.set_result(None)
 
+    def report_harm(self, vitals: Vitals) -> None:
+        """Say what a handler has done to this process, if it has; once is enough."""
+        harm = vitals.harm()
+        if not harm or self._vitals is None:
+            return
+        self._vitals = None
+        # The one that did it has just ended, or still runs.
+        types = self._just_ended or {run.type.name for run in self.running.values()}
+        self._link.say(Hurt(tuple(sorted(types)), harm))
+
     # ── stop ─────────────────────────────────────────────────────────────────────────────────
 
     def stop(self, numbers: Iterable[int], why: Stop) -> None:
@@ -275,6 +388,8 @@ class Executor:
                 bench.waiting.remove(run)
                 run.stop = why
                 self._on_end(run, outcomes.stopped(run))
+        for run in [run for number, run in self.marking.items() if number in wanted]:
+            self._drop(run, why)
         for number in wanted:
             run = self.running.get(number)
             if run is not None:
@@ -292,6 +407,9 @@ class Executor:
     def tick(self) -> None:
         """Give time to those who came further, stop those whose time is over. For the pulse."""
         now = runtime.boottime()
+        if self._vitals is not None:
+            self._vitals.mend_loop()
+            self.report_harm(self._vitals)
         self._extend()
         for run in [run for run in self.running.values() if run.soft_end <= now]:
             self._stop(run, Stop.TIMEOUT)
@@ -306,17 +424,34 @@ class Executor:
                 continue
             end = min(run.started_at + run.timeout, run.progressed_at + stalled_after)
             if end > run.soft_end:
-                run.soft_end, run.hard_end = end, end + self._hard_after
+                run.soft_end = end
+                run.hard_end = end + (run.type.hard_after or self._hard_after)
                 extended.append((run.number, run.hard_end + (MARGIN if run.isolated else 0)))
         if extended:
             self._link.say(Extended(extended))
 
-    def unvouched(self, *, kept_since: float, believed: float, now: float) -> list[int]:
-        """Numbers of the claims whose lease nobody can have kept for too long."""
+    def unvouched(
+        self,
+        *,
+        kept_since: float,
+        believed: float,
+        now: float,
+        is_excused: Callable[[float, float], bool] = lambda _end, _now: False,
+    ) -> list[int]:
+        """Numbers of the claims whose lease nobody can have kept for too long.
+
+        ``is_excused`` is asked about a lease that was believed in until an instant.
+        """
         return [
             run.number
-            for run in (*self.running.values(), *self.shared.waiting, *self.alone.waiting)
-            if max(run.vouched_at, kept_since) + believed <= now
+            for run in (
+                *self.running.values(),
+                *self.marking.values(),
+                *self.shared.waiting,
+                *self.alone.waiting,
+            )
+            if (end := max(run.vouched_at, kept_since) + believed) <= now
+            and not is_excused(end, now)
         ]
 
     def close(self) -> None:
@@ -326,6 +461,8 @@ class Executor:
             waiting, bench.waiting = bench.waiting, deque[Run]()
             for run in waiting:
                 self._on_end(run, Released())
+        for run in list(self.marking.values()):
+            self._drop(run, Stop.DRAIN)
 
     def stop_all(self) -> None:
         """Stop every handler because the worker ends."""
@@ -353,6 +490,14 @@ class Executor:
 
 
 _make_notes = Notebook.of
+_running_loop = asyncio._get_running_loop  # noqa: SLF001 - the one that raises nothing
+_ONCE = Delivery.AT_MOST_ONCE
+
+
+def _conceal(run: Run) -> None:
+    """Attach the function that hides the values of its secret arguments."""
+    run.claim = claim = all_known(run.claim, run.type.secrets)
+    run.redact = redactor(claim.job.args, claim.job.extras.secrets)
 
 
 def _tell_start(run: Run) -> None:

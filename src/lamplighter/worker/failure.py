@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import sysconfig
 import traceback
@@ -9,10 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from lamplighter.model.errors import LamplighterError, ProviderFailed
 from lamplighter.model.job import ErrorInfo
+from lamplighter.worker.link import Broken
 
 MESSAGE_LIMIT = 4 * 1024
 TRACEBACK_LIMIT = 16 * 1024
+BROKEN_LIMIT = 64 * 1024
 FINGERPRINT_FRAMES = 3
 
 _OURS = str(Path(__file__).parent.parent)
@@ -22,6 +26,10 @@ _LIBRARIES = tuple(
     if (path := sysconfig.get_paths().get(name))
 )
 _CUT = "\n… (cut) …\n"
+
+NO_ROOM = "no-room"
+"""Code of a process that could not start because the machine had no room for it."""
+_NO_ROOM = frozenset({errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE})
 
 Redact = Callable[[str], str]
 
@@ -84,6 +92,40 @@ def _out_of_time(why: str, *, killed: bool, fingerprint: str = "timed-out") -> E
     end = "; its process was killed because the handler could not be stopped" if killed else ""
     return ErrorInfo(
         type="TimedOut", message=f"{why}{end}", fingerprint=fingerprint, kinds=("TimedOut",)
+    )
+
+
+def broken(error: BaseException) -> Broken:
+    """Return what a process says that cannot start; of a provider, with the traceback."""
+    root = error.__cause__ if isinstance(error, ProviderFailed) else error
+    if isinstance(root, MemoryError) or (isinstance(root, OSError) and root.errno in _NO_ROOM):
+        return Broken(NO_ROOM, describe(root).text, "")
+    if not isinstance(error, LamplighterError):
+        info = describe(error)
+        return Broken("error", info.traceback or info.message, "")
+    cause = error.cause
+    if isinstance(error, ProviderFailed) and error.__cause__ is not None:
+        cause += f"\n\n{describe(error.__cause__).traceback}"
+    return Broken(error.code, printable(cause, BROKEN_LIMIT), error.hint)
+
+
+def unstarted(name: str, broken: Broken) -> ErrorInfo:
+    """Say that no process could be started for a job of a type."""
+    cause, _, trace = broken.cause.strip().partition("\n\n")
+    if "\n" in cause:
+        # A traceback: its last line says what went wrong.
+        cause, trace = cause.splitlines()[-1], broken.cause
+    elif cause.endswith(":") and trace:
+        cause += f" {trace.splitlines()[-1]}"
+    hint = f"; {broken.hint}" if broken.hint else ""
+    return ErrorInfo(
+        type="ProcessNotStarted",
+        message=printable(
+            f"no process could be started for `{name}`: {cause}{hint}", MESSAGE_LIMIT
+        ),
+        traceback=printable(trace, TRACEBACK_LIMIT),
+        fingerprint="process-not-started",
+        kinds=("ProcessNotStarted",),
     )
 
 

@@ -25,6 +25,8 @@ class Entry:
     hard_end: float | None = None
     """When the child must be killed for it; None before the start and after the handler's end."""
     cancel_told: bool = False
+    unsure: bool = False
+    """The last renewal could not tell: another client has the job locked."""
 
     @property
     def fence(self) -> Fence:
@@ -142,9 +144,17 @@ class Ledger:
             if entry.hard_end is not None and entry.hard_end <= now
         ]
 
-    def stale(self, now: float, lease: float) -> list[Entry]:
-        """Claims nobody can vouch for any more: not renewed within ``lease`` seconds."""
-        return [entry for entry in self.entries.values() if entry.kept_at + lease <= now]
+    def stale(self, now: float, lease: float, *, earlier: float = 0.0) -> list[Entry]:
+        """Claims nobody can vouch for any more: not renewed within ``lease`` seconds.
+
+        Unsure ones are given up so much ``earlier``: a child believes in all of its leases or in
+        none, and must not give up the others with them.
+        """
+        return [
+            entry
+            for entry in self.entries.values()
+            if entry.kept_at + (lease - earlier if entry.unsure else lease) <= now
+        ]
 
     def to_renew(
         self, now: float, *, age: float, watched_after: float, spared: Collection[int] = ()

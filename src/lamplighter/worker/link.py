@@ -80,6 +80,14 @@ class Convicted(Message, frozen=True):
     how: str
 
 
+class Hurt(Message, frozen=True):
+    """A handler has changed what all share: replace me when what I run has ended."""
+
+    types: tuple[str, ...]
+    """Types one of which has done it, as far as can be told."""
+    how: str
+
+
 class Ended(Message, frozen=True):
     """These handlers are done, but not written yet: keep the lease, forget the hard end."""
 
@@ -125,12 +133,18 @@ class Counted(Message, frozen=True):
     """Calls of the store by verb, sorted by how long they took, and the sum of that."""
     errors: dict[str, int]
     """Calls of the store by verb that failed."""
+    dropped: int = 0
+    """Lines of output that were dropped."""
 
 
 class Resync(Message, frozen=True):
     """My loop stood still. Which of these are still mine?"""
 
     numbers: list[int]
+
+
+class AskCancels(Message, frozen=True):
+    """Somebody has requested a cancel: look whether it is for one of mine."""
 
 
 class Told(Message, frozen=True):
@@ -153,8 +167,10 @@ FromChild = (
     | Tick
     | Counted
     | Resync
+    | AskCancels
     | Told
     | Convicted
+    | Hurt
 )
 
 # ── the supervisor says ──────────────────────────────────────────────────────────────────────
@@ -179,6 +195,14 @@ class Cancel(Message, frozen=True):
     """A cancel was requested for these: stop their handlers."""
 
     numbers: list[int]
+
+
+class Slot(Message, frozen=True):
+    """Workers that know these versions hold this slot: see `model.versions`; 0: none."""
+
+    slot: int
+    hashes: dict[str, str]
+    """Of each type: a child that was started before a reload may know others."""
 
 
 class Lost(Message, frozen=True):
@@ -220,7 +244,7 @@ class MakeWay(Message, frozen=True):
     seconds: float
 
 
-FromSupervisor = Begin | Cancel | Lost | Kept | Yours | Drain | Isolate | MakeWay
+FromSupervisor = Begin | Cancel | Lost | Kept | Yours | Drain | Isolate | MakeWay | Slot
 
 Incoming = TypeVar("Incoming")
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lamplighter import runtime
+from lamplighter.model.counts import counted
 from lamplighter.model.journal import (
     LOG_LIMIT,
     NOTE_LIMIT,
@@ -288,7 +289,7 @@ class Notebook:
         if len(data) > self._line:
             text = data[: self._line].decode("utf-8", "ignore")
         lost += whole - len(text)
-        return f"{text} … ({lost:,} characters cut)" if lost else text
+        return f"{text} … ({counted(lost, 'character')} cut)" if lost else text
 
     def _pack(self, lines: Sequence[Line]) -> None:
         if not lines:

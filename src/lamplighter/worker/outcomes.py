@@ -6,6 +6,7 @@ from lamplighter.model.job import ErrorInfo
 from lamplighter.model.outcome import (
     Cancelled,
     Failed,
+    Misfit,
     Outcome,
     Reject,
     Rejected,
@@ -38,7 +39,7 @@ def raised(run: Run, error: BaseException) -> Outcome | None:
     try:
         return _classified(run, error)
     except BaseException:  # noqa: BLE001 - what a handler raises may be of any make
-        return Failed(failure.describe(error, run.redact))
+        return Failed(failure.describe(error, run.redact), error)
 
 
 def unreadable(run: Run, error: BaseException) -> Outcome:
@@ -47,9 +48,9 @@ def unreadable(run: Run, error: BaseException) -> Outcome:
         case NotJson():
             return Rejected("arguments are not JSON", failure.plain(error, run.redact))
         case DoesNotFit():
-            return Failed(failure.plain(error, run.redact))
+            return Misfit(failure.plain(error, run.redact))
         case _:
-            return Failed(failure.describe(error, run.redact))
+            return Failed(failure.describe(error, run.redact), error)
 
 
 def stopped(run: Run) -> Outcome | None:
@@ -79,12 +80,12 @@ def is_stalled(run: Run) -> bool:
 
 def _classified(run: Run, error: BaseException) -> Outcome | None:
     if isinstance(error, Reject):
-        return Rejected(failure.text_of(error.reason, "reason", run.redact))
+        return Rejected(failure.text_of(error.reason, "reason", run.redact), exception=error)
     if isinstance(error, Snooze) and _is_delay(error.delay):
         return Snoozed(float(error.delay))
     if run.stop is not None:
         return stopped(run)
-    return Failed(failure.describe(error, run.redact))
+    return Failed(failure.describe(error, run.redact), error)
 
 
 def _is_delay(delay: object) -> bool:

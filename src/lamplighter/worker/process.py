@@ -19,6 +19,7 @@ from lamplighter.model.stride import QueueStride
 from lamplighter.worker import descendants
 from lamplighter.worker.ledger import Entry, Ledger
 from lamplighter.worker.link import (
+    AskCancels,
     Begin,
     Broken,
     Claimed,
@@ -31,6 +32,7 @@ from lamplighter.worker.link import (
     Forsaken,
     FromChild,
     Hello,
+    Hurt,
     Kept,
     Link,
     Lost,
@@ -60,7 +62,7 @@ class Plan:
     """Its jobs run alone, each in a process of its own."""
 
 
-def ignore(_counted: Counted) -> None:
+def ignore(_: object) -> None:
     """Count nothing."""
 
 
@@ -72,9 +74,11 @@ class Hooks:
     on_resync: Callable[[ChildProcess, list[int]], None]
     on_told: Callable[[Told], None]
     on_convicted: Callable[[Convicted], None]
+    on_hurt: Callable[[ChildProcess, Hurt], None]
     on_let_go: Callable[[ChildProcess], None]
     """Told when `ChildProcess.let_go` has its first entry."""
     on_counted: Callable[[Counted], None] = ignore
+    on_ask_cancels: Callable[[ChildProcess], None] = ignore
 
 
 class ChildProcess:
@@ -87,6 +91,8 @@ class ChildProcess:
         self.ready = False
         self.broken: Broken | None = None
         self.retries: dict[str, str] = {}
+        self.hard_after: dict[str, float] = {}
+        """Seconds between timeout and hard end, per type."""
         self.born_at = runtime.boottime()
         self.heard_at = self.born_at
         self.silent_since: float | None = None
@@ -221,6 +227,11 @@ class ChildProcess:
             self.ledger.lose(numbers, runtime.boottime())
             self.say(Lost(numbers))
 
+    def take_back(self, entries: Iterable[Entry]) -> None:
+        """Have claims given back that were taken from it, once it has let go of them."""
+        now = runtime.boottime()
+        self.taken |= {entry.number: (entry, now) for entry in entries}
+
     def leave(self, numbers: Iterable[int]) -> None:
         """Forget claims that were taken from it: they are settled, or others have them."""
         for number in numbers:
@@ -247,11 +258,18 @@ class ChildProcess:
                 self._hooks.on_told(message)
             case Convicted():
                 self._hooks.on_convicted(message)
+            case Hurt():
+                self._hooks.on_hurt(self, message)
             case Resync(numbers):
                 self._hooks.on_resync(self, numbers)
+            case AskCancels():
+                self._hooks.on_ask_cancels(self)
             case Hello():
                 self.ready = True
                 self.retries = message.retries
+                self.hard_after = {
+                    one["name"]: one["options"]["hard_after"] for one in message.types
+                }
                 self._hooks.on_hello(self, message)
                 if self.draining:
                     self.kill()

@@ -23,6 +23,8 @@ class Pulse:
     def __init__(self, link: Link[FromSupervisor]) -> None:
         self._link = link
         self._last = runtime.boottime()
+        self.slept_at = 0.0
+        """When the last gap began."""
         self._woke_at = 0.0
         self._asked: list[int] | None = None
         self._asked_at = 0.0
@@ -31,6 +33,7 @@ class Pulse:
         """Look for a gap now; gives the end of the last one."""
         now = runtime.boottime()
         if now - self._last > SILENCE:
+            self.slept_at = self._last
             self._woke_at = self._last = now
         return self._woke_at
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
 
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import check_name, shown
 from lamplighter.model.stride import MAX_WEIGHT, MIN_WEIGHT, QueueStride
+from lamplighter.registry import Registry
 
+MOST_NAMED = 10
 _FORM = "write `a,b` to empty a before b, or `a=3,b=1` to share by weight"
 _SIGNS = {"%2C": ",", "%3D": "=", "%25": "%"}
 """How signs are written that would otherwise separate names and weights."""
@@ -30,6 +34,22 @@ def parse(text: str) -> QueueStride:
     if not any(weighted):
         return QueueStride(names)
     return QueueStride(names, tuple(_weight(part.rpartition("=")[2], text) for part in parts))
+
+
+def misfits(asked: Sequence[str], registry: Registry) -> list[str]:
+    """Say which of the queues asked for no type of the program has as its own."""
+    homes = sorted({registry.get(name).queue for name in registry.names()})
+    told: list[str] = []
+    for queue in asked:
+        if queue not in homes:
+            near = difflib.get_close_matches(queue, homes, n=1)
+            guess = f"did you mean `{near[0]}`? " if near else ""
+            listed = ", ".join(f"`{home}`" for home in homes[:MOST_NAMED]) or "none"
+            told.append(
+                f"--queues names `{queue}`, which no type of this program has as its queue: only "
+                f"jobs submitted with queue=… come there. {guess}The queues of its types: {listed}"
+            )
+    return told
 
 
 def _name(part: str) -> str:

@@ -29,8 +29,8 @@ STEP_BYTES = 4 * CALL_BYTES
 class Recorder(Service):
     """One record in flight. News stays here until the store has it, or the run's settle does.
 
-    Both may write the same: written twice is written once. That a claim was lost is others' to
-    tell; the answer to a record changes nothing here.
+    Both may write the same: written twice is written once. News of a job that somebody else has
+    locked stays, too. That a claim was lost is others' to tell: that answer changes nothing here.
     """
 
     name = "record"
@@ -115,7 +115,7 @@ class Recorder(Service):
             Recording(run.claim.job.id, run.claim.fence, journal) for run, journal in batch
         ]
         try:
-            await self._engine.jobs.record(recordings)
+            answers = await self._engine.jobs.record(recordings)
         except StoreError:
             # All of it stays here and is written again together with what comes next.
             raise
@@ -125,8 +125,9 @@ class Recorder(Service):
                 self._kept.pop(run, None)
             raise
         now = runtime.boottime()
-        for run, journal in batch:
-            self._written(run, journal, now)
+        for (run, journal), answer in zip(batch, answers, strict=True):
+            if not answer.busy:
+                self._written(run, journal, now)
 
     def _written(self, run: Run, journal: Journal, now: float) -> None:
         kept = self._kept.pop(run, None)

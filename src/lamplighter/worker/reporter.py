@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from lamplighter import hooks, runtime
-from lamplighter.hooks import Hook, Hooks, JobReport
+from lamplighter import hooks, runtime, secrecy
+from lamplighter.hooks import Hook, Hooks, JobReport, Redact
 from lamplighter.model.job import Claim, JobState
 from lamplighter.model.lifecycle import Settlement
 from lamplighter.observability import events
@@ -24,12 +24,19 @@ class Reporter:
         self._task: asyncio.Task[None] | None = None
         self._dropped = 0
 
-    def settled(self, claim: Claim, settlement: Settlement, state: JobState | None) -> None:
+    def settled(
+        self,
+        claim: Claim,
+        settlement: Settlement,
+        state: JobState | None,
+        exception: BaseException | None = None,
+        redact: Redact | None = None,
+    ) -> None:
         """Take in what the store has accepted."""
         wanted = self._hooks.wanted(settlement, state)
         if not wanted:
             return
-        report = make_report(claim, settlement)
+        report = make_report(claim, settlement, state, exception, redact)
         for hook in wanted:
             if len(self._waiting) < MOST_WAITING:
                 self._waiting.append((hook, report))
@@ -55,8 +62,14 @@ class Reporter:
             events.emit(events.SERVICE_ERROR, service="hooks", error=told, expected=False)
 
 
-def make_report(claim: Claim, settlement: Settlement) -> JobReport:
-    """Say how an attempt went."""
+def make_report(
+    claim: Claim,
+    settlement: Settlement,
+    state: JobState | None,
+    exception: BaseException | None = None,
+    redact: Redact | None = None,
+) -> JobReport:
+    """Say how an attempt went. Of the claim, all secret arguments have to be known."""
     job, error = claim.job, settlement.next.error
     return JobReport(
         job_id=job.id,
@@ -65,5 +78,13 @@ def make_report(claim: Claim, settlement: Settlement) -> JobReport:
         queue=job.queue,
         attempt=job.attempt + 1,
         outcome=settlement.outcome,
-        error=settlement.next.reason if error is None else f"{error.type}: {error.message}",
+        error=settlement.next.reason if error is None else error.text,
+        state=None if state is None else state.value,
+        traceback="" if error is None else error.traceback,
+        fingerprint="" if error is None else error.fingerprint,
+        exception=exception,
+        args=secrecy.concealed(job.args, job.extras.secrets),
+        metadata=job.extras.metadata,
+        tags=job.extras.tags,
+        redact=redact or hooks.unchanged,
     )

@@ -17,6 +17,8 @@ from lamplighter.registry import JobType
 _beginning = threading.Lock()
 """Two threads of one run may say the first word at once."""
 
+LONGEST_ROUND = 2.0
+
 BATCH = 500
 """Most jobs in one call of the store: no call should keep others waiting for long."""
 
@@ -24,6 +26,11 @@ BATCH = 500
 def margin(lease: float) -> float:
     """How long before the end of a lease we stop believing in it."""
     return min(2.0, lease / 5)
+
+
+def renewal_round(lease: float) -> float:
+    """Time between two rounds of renewals; a cancel of which nobody is told comes within it."""
+    return min(lease / 3, LONGEST_ROUND)
 
 
 class Stop(Enum):
@@ -83,6 +90,8 @@ class Run:
     make_notes: Callable[[Run], Notes] | None = None
     redact: Callable[[str], str] | None = None
     """Hides the values of its secret arguments in a text."""
+    exception: BaseException | None = None
+    """What its handler raised, kept if hooks want to know."""
 
     def is_set(self) -> bool:
         """Tell the handler, wherever it runs, that it should come to an end: `context.Flag`."""

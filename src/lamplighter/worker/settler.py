@@ -13,8 +13,9 @@ from lamplighter.model.errors import StoreError
 from lamplighter.model.job import TERMINAL, Claim, JobState
 from lamplighter.model.journal import Journal
 from lamplighter.model.lifecycle import Settlement, milliseconds
-from lamplighter.model.outcome import Outcome
+from lamplighter.model.outcome import Failed, Outcome, Rejected
 from lamplighter.observability import events
+from lamplighter.observability.failures import process_log
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import SettleAnswer, Settled
 from lamplighter.service import Service
@@ -26,6 +27,7 @@ from lamplighter.worker.run import BATCH, Run
 
 CLOSE_TO_HARD_END = 1.0
 
+_SUCCEEDED = JobState.SUCCEEDED
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 
@@ -34,7 +36,9 @@ class Settler(Service):
     """One settle in flight; the same batch is repeated until the store answers.
 
     Repeating is safe: a settle that had been written answers `already`. A claim whose lease is
-    lost meanwhile is taken out of the batch and never written.
+    lost meanwhile is taken out of the batch and never written. Jobs that somebody else has locked
+    are settled later, by calls of their own: a client that is stopped may keep them locked for
+    long.
     """
 
     name = "settle"
@@ -56,9 +60,12 @@ class Settler(Service):
         """Calls the program's hooks, if it has any."""
         self.counts: Counts | None = None
         """Counts what runs come to, if anybody wants to know."""
+        self.on_due: Callable[[float], None] = lambda _seconds: None
+        """Told in how many seconds the first of the jobs falls due that were put back."""
+        self.failures = process_log() if settings.log_failures else None
+        """Logs what failed."""
         self._engine = engine
         self._speed = settings.speed
-        self._hard_after = settings.hard_after
         self._limit = min(BATCH, engine.capabilities.max_batch)
         self._on_settled = on_settled
         self._on_ended = on_ended
@@ -66,6 +73,12 @@ class Settler(Service):
         self._last_words = last_words
         self._pending: dict[int, tuple[Run, Settlement]] = {}
         self._batch: dict[int, tuple[Run, Settlement]] = {}
+        self._busy: dict[int, tuple[Run, Settlement]] = {}
+        """What is to be written again because somebody else had the job locked."""
+        self._busy_pause = _FIRST_PAUSE
+        self._busy_timer: asyncio.TimerHandle | None = None
+        self._busy_due = False
+        """Whether it is time to do so."""
         self._said = False
         """Whether what waits may carry journals, which make a batch large."""
         self._reported: set[int] = set()
@@ -76,6 +89,8 @@ class Settler(Service):
     def add(self, run: Run, outcome: Outcome) -> None:
         """Take in a run that has ended."""
         settlement = self._decide(run, outcome)
+        if self.reporter is not None and isinstance(outcome, Failed | Rejected):
+            run.exception = outcome.exception
         if run.notes is not None:
             self._said = True
             settlement = replace(settlement, journal=self._last_words(run))
@@ -90,9 +105,9 @@ class Settler(Service):
 
     def lose(self, numbers: Sequence[int]) -> None:
         """Never write these: they belong to somebody else. Each is told, its work was done."""
-        waiting = [number for number in numbers if number in self._pending]
+        waiting = [n for n in numbers if n in self._pending or n in self._busy]
         for number in numbers:
-            dropped = self._pending.pop(number, None)
+            dropped = self._pending.pop(number, None) or self._busy.pop(number, None)
             if number in self._batch and number not in self._lost:
                 self._lost.add(number)
                 dropped = self._batch[number]
@@ -101,20 +116,24 @@ class Settler(Service):
         if waiting:
             # Nobody else will say that their handlers have ended.
             self._on_forsaken(waiting)
+            self._tell_emptied()
 
     def report_slow(self) -> None:
         """Tell which handlers are done though the store has not confirmed it. For the pulse."""
-        slow = [n for n in (*self._batch, *self._pending) if n not in self._reported]
+        if self.failures is not None:
+            self.failures.tick()
+        unwritten = (*self._batch, *self._busy, *self._pending)
+        slow = [n for n in unwritten if n not in self._reported]
         if slow:
             self._report(slow)
 
     async def step(self) -> float:
         """Write one batch; the next begins with what has ended meanwhile."""
-        if not self._pending:
+        if not self._pending and not (self._busy_due and self._busy):
             await self._wait()
             return 0.0
         self._batch = self._take()
-        written = await self._write()
+        written = self._set_aside(await self._write())
         self._report_written(written)
         if self.counts is not None:
             self.counts.settled(written)
@@ -130,20 +149,28 @@ class Settler(Service):
         self._reported.difference_update(self._batch)
         self._batch = {}
         self._lost.clear()
-        if not self._pending and self._empty is not None and not self._empty.done():
-            self._empty.set_result(None)
+        self._tell_emptied()
 
     async def emptied(self) -> None:
         """Wait until everything that has ended is written."""
-        while self._pending or self._batch:
+        while self._pending or self._batch or self._busy:
             self._empty = asyncio.get_running_loop().create_future()
             await self._empty
+
+    def _tell_emptied(self) -> None:
+        left = self._pending or self._batch or self._busy
+        if not left and self._empty is not None and not self._empty.done():
+            self._empty.set_result(None)
 
     async def stop(self) -> None:
         """End after the batch in flight."""
         self._stopped.set()
+        if self._busy_timer is not None:
+            self._busy_timer.cancel()
         self._wake()
         await super().stop()
+        if self.failures is not None:
+            self.failures.close()
 
     # ── decide ───────────────────────────────────────────────────────────────────────────────
 
@@ -157,7 +184,7 @@ class Settler(Service):
             events.emit(
                 events.SERVICE_ERROR,
                 service="retry",
-                error=f"{info.type}: {info.message}",
+                error=info.text,
                 expected=False,
                 job_id=run.claim.job.id,
             )
@@ -167,6 +194,9 @@ class Settler(Service):
     # ── write ────────────────────────────────────────────────────────────────────────────────
 
     def _take(self) -> dict[int, tuple[Run, Settlement]]:
+        if self._busy_due and self._busy:
+            self._busy_due = False
+            return {n: self._busy.pop(n) for n in list(self._busy)[: self._limit]}
         if len(self._pending) <= self._limit and not self._said:
             batch, self._pending = self._pending, {}
             return batch
@@ -178,6 +208,27 @@ class Settler(Service):
             size += 0 if settlement.journal is None else settlement.journal.size
         self._said = len(numbers) < len(self._pending)
         return {number: self._pending.pop(number) for number in numbers}
+
+    def _set_aside(
+        self, answered: list[tuple[Run, Settlement, Settled]]
+    ) -> list[tuple[Run, Settlement, Settled]]:
+        """Keep what is busy for a later batch, unless it was lost meanwhile; give the others."""
+        busy = [one for one in answered if one[2].answer is SettleAnswer.BUSY]
+        for run, settlement, _ in busy:
+            if run.number not in self._lost:
+                del self._batch[run.number]
+                self._busy[run.number] = (run, settlement)
+        if not self._busy:
+            self._busy_pause = _FIRST_PAUSE
+        elif self._busy_timer is None:
+            loop = asyncio.get_running_loop()
+            self._busy_timer = loop.call_later(self._busy_pause, self._ask_again)
+            self._busy_pause = min(self._busy_pause * 2, _LONGEST_PAUSE)
+        return [one for one in answered if one not in busy] if busy else answered
+
+    def _ask_again(self) -> None:
+        self._busy_timer, self._busy_due = None, True
+        self._wake()
 
     async def _write(self) -> list[tuple[Run, Settlement, Settled]]:
         pause = _FIRST_PAUSE
@@ -218,24 +269,38 @@ class Settler(Service):
     async def _tell(self, written: Sequence[tuple[Run, Settlement, Settled]]) -> None:
         finished = False
         due: set[str] = set()
+        delays: list[int] = []
+        silent = self.reporter is None and not self.tells
         for run, settlement, settled in written:
             if settled.answer is SettleAnswer.LOST:
                 events.emit(events.LEASE_LOST, job_id=settled.id, verb="settle")
                 continue
-            if self.reporter is not None:
-                self.reporter.settled(run.claim, settlement, settled.state)
+            if silent and settled.state is _SUCCEEDED:
+                finished = True
+                continue
+            self._tell_one(run, settlement, settled)
             if settled.state in TERMINAL:
                 finished = True
-            elif settled.state is JobState.WAITING and settlement.next.delay_ms == 0:
+            elif settled.state is JobState.WAITING and lifecycle.is_claimable(settlement.next):
                 due.add(queue_topic(run.claim.job.queue, suspect=settlement.next.suspect))
-            if self.tells:
-                started = run.started_at
-                seconds = runtime.boottime() - started if started else 0.0
-                tell_settled(run.claim, settlement, settled, seconds)
+            elif settled.state is JobState.WAITING and settlement.next.delay_ms:
+                delays.append(settlement.next.delay_ms)
+        if delays:
+            self.on_due(min(delays) / 1000)
         if finished:
             await self._engine.wakeup.notify(FINISHED_TOPIC)
         for topic in due:
             await self._engine.wakeup.notify(topic)
+
+    def _tell_one(self, run: Run, settlement: Settlement, settled: Settled) -> None:
+        if self.failures is not None:
+            self.failures.tell(run.claim.job, settlement, settled.state)
+        if self.reporter is not None:
+            self.reporter.settled(run.claim, settlement, settled.state, run.exception, run.redact)
+        if self.tells:
+            started = run.started_at
+            seconds = runtime.boottime() - started if started else 0.0
+            tell_settled(run.claim, settlement, settled, seconds)
 
     def _report(self, numbers: list[int]) -> None:
         self._reported.update(numbers)
@@ -278,5 +343,5 @@ def tell_settled(claim: Claim, settlement: Settlement, settled: Settled, seconds
         attempt=job.attempt + 1,
         delay_ms=settlement.next.delay_ms,
         reason=settlement.next.reason,
-        error=None if error is None else f"{error.type}: {error.message}",
+        error=None if error is None else error.text,
     )

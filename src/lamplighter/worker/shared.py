@@ -12,6 +12,7 @@ from typing import Any, cast
 from lamplighter import runtime
 from lamplighter.context import Context
 from lamplighter.middleware import Middleware, call_through
+from lamplighter.model.counts import counted
 from lamplighter.model.outcome import Abandoned, Outcome, Released
 from lamplighter.observability import events
 from lamplighter.worker import capture, outcomes
@@ -212,6 +213,6 @@ def _tell_refused(count: int) -> None:
     events.emit(
         events.SERVICE_ERROR,
         service="threads",
-        error=f"no thread can be started; {count} jobs are given back",
+        error=f"no thread can be started; {counted(count, 'job is', 'jobs are')} given back",
         expected=False,
     )

@@ -19,7 +19,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import FrameType
 from typing import Any, NoReturn, cast
 
@@ -27,10 +27,10 @@ from lamplighter import command, runtime, secrecy
 from lamplighter.config import Settings
 from lamplighter.context import CancelRequested, Context, TimedOut
 from lamplighter.middleware import call_through
-from lamplighter.model.errors import InvalidOption, LamplighterError, ProviderFailed
+from lamplighter.model.errors import InvalidOption, LamplighterError
 from lamplighter.model.names import shown
 from lamplighter.model.outcome import Abandoned, Failed, Outcome
-from lamplighter.observability import logs
+from lamplighter.observability import logs, outlet
 from lamplighter.registry import Registry
 from lamplighter.worker import capture, descendants, failure, limits, outcomes
 from lamplighter.worker.driving import driven
@@ -38,6 +38,7 @@ from lamplighter.worker.link import Broken
 from lamplighter.worker.load import Borrower, load, registry_of
 from lamplighter.worker.notebook import Notebook
 from lamplighter.worker.run import Notes, Run, Stop
+from lamplighter.worker.signals import SIGNALS, leave_to_supervisor
 from lamplighter.worker.slot_line import (
     Begin,
     Do,
@@ -49,6 +50,7 @@ from lamplighter.worker.slot_line import (
     done,
 )
 from lamplighter.worker.subject import subject
+from lamplighter.worker.vitals import Vitals
 
 SIGNAL = signal.SIGUSR2
 """Tells that a halt was written to the line."""
@@ -91,6 +93,7 @@ class Slot:
         self._spoke = threading.Event()
         self._never = threading.Event()
         self._statm = _open_statm()
+        self._vitals = Vitals((*SIGNALS, SIGNAL))
 
     def run(self) -> int:
         """Live; gives the exit code."""
@@ -136,6 +139,7 @@ class Slot:
         self._spared = frozenset(descendants.children())
         signal.signal(SIGNAL, self._interrupt)
         _start_thread(self._report, "news")
+        self._vitals.begin(self._loop)
 
     async def _open(self) -> Mapping[object, object]:
         """Make what is provided, in a task that will close it, too."""
@@ -157,21 +161,16 @@ class Slot:
             return
         self._ending.set()
         try:
-            self._loop.run_until_complete(asyncio.wait_for(self._keeper, CLOSE))
+            closing = self._loop.create_task(_within(self._keeper, CLOSE))
+            self._drive(closing)
+            closing.result()
         except BaseException as error:  # noqa: BLE001 - providers are user code
             info = failure.describe(error)
             with contextlib.suppress(Exception):
-                sys.stderr.write(f"a provider could not be closed: {info.type}: {info.message}\n")
+                sys.stderr.write(f"a provider could not be closed: {info.text}\n")
 
     def _break(self, error: BaseException) -> int:
-        if isinstance(error, LamplighterError):
-            cause = error.cause
-            if isinstance(error, ProviderFailed) and error.__cause__ is not None:
-                cause += f"\n\n{failure.describe(error.__cause__).traceback}"
-            self._say(Broken(error.code, failure.printable(cause, 1 << 16), error.hint))
-        else:
-            info = failure.describe(error)
-            self._say(Broken("error", info.traceback or info.message, ""))
+        self._say(failure.broken(error))
         return BROKEN
 
     def _say(self, message: Ready | Broken) -> None:
@@ -208,7 +207,7 @@ class Slot:
         except BaseException as error:  # noqa: BLE001 - models validate with foreign code
             return outcomes.unreadable(run, error)
         if run.type.is_async or self._registry.middleware:
-            return self._turn(self._around(run, arguments))
+            return self._turn(run, self._around(run, arguments))
         return self._call(run, arguments)
 
     def _call(self, run: Run, arguments: dict[str, Any]) -> Outcome | None:
@@ -229,14 +228,34 @@ class Slot:
         except BaseException as error:  # noqa: BLE001 - no handler may end its process
             return outcomes.raised(run, error)
 
-    def _turn(self, work: Any) -> Outcome | None:
+    def _turn(self, run: Run, work: Coroutine[Any, Any, Outcome | None]) -> Outcome | None:
         """Turn the loop until the work is done."""
-        task = self._loop.create_task(work)
+        came_to: list[Outcome | None] = []
+
+        async def keep() -> None:
+            came_to.append(await work)
+
+        task = self._loop.create_task(keep())
+        self._drive(task)
+        if self._keeper is not None and self._keeper.done():
+            self._vitals.note("the handler cancelled all tasks of its process")
+        if came_to:
+            # Whatever the handler has done to the task, such as cancel every one it finds.
+            return came_to[0]
+        error = None if task.cancelled() else task.exception()
+        return outcomes.raised(run, error or asyncio.CancelledError())
+
+    def _drive(self, task: asyncio.Task[None]) -> None:
+        """Turn the loop until a task is done, though a handler may stop it."""
         while not task.done():
-            # Raised in some task of a handler; asyncio lets these two out of the loop.
-            with contextlib.suppress(SystemExit, KeyboardInterrupt):
+            try:
                 self._loop.run_until_complete(task)
-        return task.result()
+            except RuntimeError:
+                if not task.done():
+                    self._vitals.note("the handler stopped the event loop")
+            except BaseException:  # noqa: BLE001, S110 - the task has it, or a handler raised it
+                # asyncio lets SystemExit and KeyboardInterrupt of any task out of the loop.
+                pass
 
     async def _around(self, run: Run, arguments: dict[str, Any]) -> Outcome | None:
         """Run a handler of either kind on the loop, inside of the middleware."""
@@ -254,6 +273,7 @@ class Slot:
                 lambda error: outcomes.raised(run, error) or Abandoned(),
             )
         finally:
+            self._vitals.mend_loop()
             self._task = None
 
     async def _inner(self, run: Run, arguments: dict[str, Any]) -> Outcome:
@@ -282,12 +302,12 @@ class Slot:
         with self._sending:
             self._run = None
             journal = None if run.notes is None else run.notes.take(last=True)
-            rss = self._rss()
+            rss, spent = self._rss(), bool(self._vitals.harm())
             try:
-                frame = self._line.encode(done(run.number, outcome, journal, rss))
+                frame = self._line.encode(done(run.number, outcome, journal, rss, spent=spent))
             except Exception as error:  # noqa: BLE001 - middleware makes outcomes of anything
                 failed = Failed(failure.describe(error))
-                frame = self._line.encode(done(run.number, failed, journal, rss))
+                frame = self._line.encode(done(run.number, failed, journal, rss, spent=spent))
             self._line.send(frame)
 
     def _rss(self) -> int:
@@ -354,6 +374,10 @@ class Slot:
                 self._line.send(self._line.encode(Noted(run.number, journal)))
 
 
+async def _within(task: asyncio.Task[None], seconds: float) -> None:
+    await asyncio.wait_for(task, seconds)
+
+
 def _enter(folder: str) -> None:
     try:
         os.chdir(folder)
@@ -397,23 +421,17 @@ def _die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _leave_it_to_the_child(_number: int, _frame: FrameType | None) -> None:
-    pass
-
-
 def _exit(code: int) -> NoReturn:
     command.kill_all()
     descendants.kill_children(())
-    for stream in (sys.stdout, sys.stderr):
-        # A handler may have closed it, or whoever read it has gone.
-        with contextlib.suppress(Exception):
-            stream.flush()
+    outlet.flush()
     os._exit(code)
 
 
 def main(arguments: list[str]) -> NoReturn:
     """Run as a process."""
     line, words, parent = map(int, arguments[:3])
+    outlet.install()
     _die_with_parent(parent)
     descendants.adopt_orphans()
     for descriptor in (line, words):
@@ -422,15 +440,17 @@ def main(arguments: list[str]) -> NoReturn:
     os.set_blocking(words, False)
     faulthandler.enable(words)
     faulthandler.register(signal.SIGXCPU, words, chain=True)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # They may be meant for all processes of a service; ours are ended by whoever started them.
-        signal.signal(number, _leave_it_to_the_child)
+    leave_to_supervisor()
     code = CRASHED
     try:
         code = Slot(SlotEnd(socket.socket(fileno=line))).run()
     except BrokenPipeError:
         # The child is gone: nobody wants to know.
         pass
+    except OSError as error:
+        sys.stderr.write(
+            f"the line to the worker is broken, perhaps closed by a handler: {error}\n"
+        )
     except BaseException:  # noqa: BLE001 - what is ours must not look like an end of the job's
         traceback.print_exc()
     _exit(code)

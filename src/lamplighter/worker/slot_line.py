@@ -84,11 +84,13 @@ class Done(Message, frozen=True):
     kind: str
     """Name of the outcome; empty: none."""
     values: list[Any]
-    """Its fields in their order, the error aside."""
+    """Its fields in their order, the error and the exception aside."""
     error: ErrorInfo | None
     journal: Journal | None
     rss: int
     """Bytes of memory that the process has now."""
+    spent: bool = False
+    """It has changed what the next run would meet: I should get no other."""
 
 
 FromSlot = Ready | Broken | Noted | Done
@@ -152,6 +154,7 @@ _KINDS: dict[str, type[Outcome]] = {
         model.Failed,
         model.TimedOut,
         model.Rejected,
+        model.Misfit,
         model.Snoozed,
         model.Cancelled,
         model.Released,
@@ -160,18 +163,21 @@ _KINDS: dict[str, type[Outcome]] = {
     )
 }
 _FIELDS = {
-    name: tuple(field.name for field in fields(kind) if field.name != "error")
+    # The error travels apart, an exception not at all: nothing that arrives is more than data.
+    name: tuple(field.name for field in fields(kind) if field.name not in {"error", "exception"})
     for name, kind in _KINDS.items()
 }
 
 
-def done(number: int, outcome: Outcome | None, journal: Journal | None, rss: int) -> Done:
+def done(
+    number: int, outcome: Outcome | None, journal: Journal | None, rss: int, *, spent: bool = False
+) -> Done:
     """Write what a run came to."""
     if outcome is None:
-        return Done(number, "", [], None, journal, rss)
+        return Done(number, "", [], None, journal, rss, spent)
     kind = type(outcome).__name__
     values = [getattr(outcome, name) for name in _FIELDS[kind]]
-    return Done(number, kind, values, getattr(outcome, "error", None), journal, rss)
+    return Done(number, kind, values, getattr(outcome, "error", None), journal, rss, spent)
 
 
 def outcome_of(message: Done) -> Outcome | None:

@@ -97,6 +97,8 @@ class SlotProcess:
         self.idle_since = self.born_at
         self.jobs = 0
         self.rss = 0
+        self.spent = False
+        """Its last run has changed what the next one would meet."""
         self.status: int | None = None
         self.last_words = ""
         self.out_of_memory = False
@@ -120,7 +122,10 @@ class SlotProcess:
         try:
             await self._start()
         except Exception as error:  # noqa: BLE001 - whatever it is, its job must not wait for ever
-            self.broken = Broken("error", f"no process can be started: {error}", "")
+            told = failure.broken(error)
+            cause = f"no process can be started: {failure.describe(error).text}"
+            hint = f"look whether the worker's Python, {sys.executable}, is there and may be run"
+            self.broken = Broken(told.code, cause, hint)
             self.kill(Killed.SILENT)
         if self._process is not None:
             self.status = await self._process.wait()
@@ -216,6 +221,7 @@ class SlotProcess:
             case Done() if run is not None and run.number == message.number:
                 self.jobs += 1
                 self.rss = message.rss
+                self.spent = message.spent
                 self.run = None
                 if message.journal is not None:
                     _note(run, message)
@@ -282,6 +288,16 @@ class SlotProcess:
         descendants.kill_marked(f"{descendants.SLOT}={self._token}")
         if self._group is not None:
             self._group.remove()
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether it could not start for lack of what the machine has, and no limit has set."""
+        if self.surroundings.limits.given():
+            return self.broken is not None and self.broken.code == failure.NO_ROOM and not self.pid
+        if self.broken is not None:
+            return self.broken.code == failure.NO_ROOM
+        # The system kills for lack of memory.
+        return self.killed is None and self.status == -signal.SIGKILL
 
     def crash(self) -> Abandoned:
         """Say how it died, when it was not by us."""

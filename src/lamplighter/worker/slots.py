@@ -2,20 +2,22 @@
 
 A process is started for a run when none is idle that is like its job type wants it, and ended
 after some idle time, some jobs, or with too much memory. When one dies the job it had is to
-blame, and no other.
+blame, and no other. One that cannot start has failed its job, unless the machine had no room. A
+run that may not begin before others say so is prepared first: its process is ready and waits.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 
 from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.model.isolation import ORDINARY, Isolation, Surroundings
-from lamplighter.model.outcome import Cancelled, Outcome, Released, TimedOut
+from lamplighter.model.outcome import Cancelled, Failed, Outcome, Released, TimedOut
 from lamplighter.observability import events
-from lamplighter.worker import cgroup, limits, outcomes
+from lamplighter.worker import cgroup, failure, limits, outcomes
 from lamplighter.worker.link import Broken
 from lamplighter.worker.run import Run, Stop
 from lamplighter.worker.slot_process import Hooks, Killed, Plan, SlotProcess
@@ -29,7 +31,7 @@ PATIENCE = 5.0
 CLOSE = 0.5
 """The same when the child ends."""
 PAUSE, LONGEST_PAUSE = 0.5, 30.0
-"""Seconds that a job keeps its place when its process could not start: it would come back at
+"""Seconds that a job keeps its place when there was no room for its process: it would come back at
 once. Doubled with each failure."""
 
 _MEGABYTE = 1 << 20
@@ -48,6 +50,7 @@ class Slots:
         limit: int,
         on_end: Callable[[Run, Outcome | None], None],
         on_room: Callable[[], None] = lambda: None,
+        on_ready: Callable[[Run], None] = lambda _run: None,
         on_sent: Callable[[Run], None] = lambda _run: None,
         may_begin: Callable[[Run], bool] = lambda _run: True,
     ) -> None:
@@ -55,18 +58,22 @@ class Slots:
         self._settings = settings
         self._on_end = on_end
         self._on_room = on_room
+        self._on_ready = on_ready
+        """Told when the process of a prepared run is ready."""
         self._on_sent = on_sent
         """Told when a process has got its job, which is when the job's time begins."""
         self._may_begin = may_begin
-        """Asked before a job is sent, because its process may have taken long to start. It may
-        also set the run's times anew, for the same reason."""
+        """Asked before a job is sent, and when the process of a prepared run is ready, because that
+        may have taken long to start."""
         self._plan = Plan(spec, settings, path, worker)
         self._hooks = Hooks(self._became_ready, self._did)
         self._groups = cgroup.find()
         self._running: dict[int, SlotProcess] = {}
         """The process of each run, by the run's number."""
+        self._prepared: set[int] = set()
+        """Numbers of the runs that must not begin before `start`."""
         self._paused: dict[int, tuple[Run, asyncio.TimerHandle]] = {}
-        """Runs that will be given back, because their process could not start."""
+        """Runs that will be given back, because there was no room for their process."""
         self._alive: dict[SlotProcess, asyncio.Task[None]] = {}
         self._idle: list[SlotProcess] = []
         """The one used last is at the end: it is warm."""
@@ -91,8 +98,29 @@ class Slots:
 
     # ── run ──────────────────────────────────────────────────────────────────────────────────
 
+    def prepare(self, run: Run) -> None:
+        """Have a process ready for a run: ``on_ready`` tells when, `start` lets it begin.
+
+        ``on_end`` tells if that comes to nothing. Never waits.
+        """
+        self._prepared.add(run.number)
+        # Its time has not begun.
+        run.hard_end = inf
+        self._place(run)
+
     def start(self, run: Run) -> None:
         """Run a job in a process of its own; ``on_end`` tells what it came to. Never waits."""
+        if run.number in self._paused:
+            # Its process was ready, and has died: it will be given back.
+            return
+        self._prepared.discard(run.number)
+        slot = self._running.get(run.number)
+        if slot is None:
+            self._place(run)
+        else:
+            self._send(slot, run)
+
+    def _place(self, run: Run) -> None:
         run.isolated = True
         wanted = run.type.surroundings if run.type.isolation is Isolation.PROCESS else ORDINARY
         slot = self._take_idle(wanted) or self._spawn(wanted)
@@ -118,13 +146,16 @@ class Slots:
         return slot
 
     def _send(self, slot: SlotProcess, run: Run) -> None:
-        if self._may_begin(run):
+        """Let a run begin whose process is ready, as far as it may."""
+        if not self._may_begin(run):
+            slot.run = None
+            self._rest(slot)
+            self._end(run, Released())
+        elif run.number in self._prepared:
+            self._on_ready(run)
+        else:
             slot.do(run)
             self._on_sent(run)
-            return
-        slot.run = None
-        self._rest(slot)
-        self._end(run, Released())
 
     def _became_ready(self, slot: SlotProcess) -> None:
         self._failures.pop(slot.surroundings, None)
@@ -141,9 +172,10 @@ class Slots:
         self._end(run, None if run.stop is Stop.LOST else outcome)
 
     def _rest(self, slot: SlotProcess) -> None:
-        """Keep a process for the next job, unless it has grown old or fat."""
+        """Keep a process for the next job, unless it has grown old or fat, or was hurt."""
         settings = self._settings
-        if slot.jobs >= settings.recycle_jobs or slot.rss > settings.recycle_mb * _MEGABYTE:
+        fat = slot.rss > settings.recycle_mb * _MEGABYTE
+        if slot.spent or slot.jobs >= settings.recycle_jobs or fat:
             slot.retire()
             return
         slot.idle_since = runtime.boottime()
@@ -151,6 +183,7 @@ class Slots:
 
     def _end(self, run: Run, outcome: Outcome | None) -> None:
         self._running.pop(run.number, None)
+        self._prepared.discard(run.number)
         self._on_end(run, outcome)
 
     # ── stop ─────────────────────────────────────────────────────────────────────────────────
@@ -166,8 +199,10 @@ class Slots:
         elif slot is None:
             return
         elif not run.entered:
-            # Its process is still starting; it will do for another.
+            # Its process is still starting, or waits; it will do for another.
             slot.run = None
+            if slot.ready and slot.killed is None and slot.status is None:
+                self._rest(slot)
             self._end(run, _unbegun(run))
         elif why is Stop.LOST:
             slot.kill(Killed.LOST)
@@ -238,13 +273,26 @@ class Slots:
             self._end(run, Cancelled() if run.stop is Stop.CANCEL else overdue)
         elif slot.killed is Killed.CLOSING:
             self._end(run, outcomes.stopped(run) or Released(started=run.entered))
-        elif slot.broken is not None or not run.entered:
+        elif slot.broken is not None and not (slot.ready or slot.lacks_room):
+            error = failure.unstarted(run.type.name, slot.broken)
+            self._end(run, Failed(error, began=False))
+        elif slot.broken is not None or (not run.entered and self._is_blameless(slot, run)):
             self._pause(slot, run)
         else:
             self._end(run, slot.crash())
 
+    def _is_blameless(self, slot: SlotProcess, run: Run) -> bool:
+        """Tell whether a process died before its run had begun, and not because of its job.
+
+        One that was started for a prepared run is that job's own, also when it dies as soon as it
+        is ready: else it would start and die for ever. A marked run is not charged: its job would
+        be taken for one that ran.
+        """
+        own = slot.jobs == 0 and run.number in self._prepared and not run.claim.started
+        return slot.lacks_room or (slot.ready and not own)
+
     def _pause(self, slot: SlotProcess, run: Run) -> None:
-        """Give a run back that could not begin, a little later, and tell why."""
+        """Give a run back that could not begin through no fault of its own, a little later."""
         failures = self._failures.get(slot.surroundings, 0)
         self._failures[slot.surroundings] = failures + 1
         run.entered = False

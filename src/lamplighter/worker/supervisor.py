@@ -6,8 +6,9 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from lamplighter import runtime
 from lamplighter.config import Settings
@@ -16,6 +17,7 @@ from lamplighter.fleet import Fleet
 from lamplighter.model.errors import InvalidApp, LamplighterError, StoreError, every_error
 from lamplighter.model.stride import QueueStride
 from lamplighter.observability import calls, events, exposition, health
+from lamplighter.observability.failures import process_log
 from lamplighter.observability.health import Health
 from lamplighter.port.store import Engine
 from lamplighter.port.values import NewWorker, TypeInfo
@@ -29,8 +31,9 @@ from lamplighter.worker.crew import Crew
 from lamplighter.worker.ending import CLOSE, KILL_AFTER, LAST_CALL, Ending, unless
 from lamplighter.worker.health import HealthWatch
 from lamplighter.worker.keeper import Keeper
-from lamplighter.worker.link import Broken, Convicted, Hello, Isolate, Told
+from lamplighter.worker.link import Broken, Convicted, Hello, Hurt, Isolate, Slot, Told
 from lamplighter.worker.membership import Membership
+from lamplighter.worker.probation import SENTENCE, Probation
 from lamplighter.worker.process import ChildProcess, Hooks, Plan
 from lamplighter.worker.rush import make_way
 from lamplighter.worker.watch import Watch
@@ -38,12 +41,14 @@ from lamplighter.worker.watch import Watch
 MOST_CHILDREN = 4
 START_TRIES = 3
 """A worker none of whose children ever started gives up after so many failures in a row."""
-AGAIN = 15.0
-"""Seconds within which a second death makes the types of both run alone."""
-PROBATION = 60.0
-"""Seconds for which they do."""
-SENTENCE = 600.0
-"""Seconds for which jobs of a type run alone after one of them has killed its process."""
+UNSTARTED = 1_000
+"""Of so many jobs at most a worker tells that it has claimed, but not started them."""
+UNHURRIED = 86_400.0
+"""Seconds that the jobs of a child get which is replaced through no fault of theirs."""
+STOPPING = 5.0
+"""Seconds between two words on what a worker that ends waits for."""
+NAMED = 5
+"""Jobs that are named then."""
 
 Services = Callable[[Engine, Settings, Fleet], Sequence[Service]]
 """Makes services that run in the supervisor beside its own; the coordinator's, usually.
@@ -85,42 +90,34 @@ class Supervisor:
             queues=queues,
             events=on_event is not None,
         )
-        self._plan_alone = replace(self._plan, alone=True)
         self._accounts = Accounts(settings.metrics_names)
         self._hooks = Hooks(
             on_counted=self._accounts.hear,
             on_hello=self._on_hello,
             on_resync=self._on_resync,
+            on_ask_cancels=self._on_ask_cancels,
             on_told=_on_told,
             on_convicted=self._on_convicted,
+            on_hurt=self._on_hurt,
             on_let_go=self._on_let_go,
         )
-        self._crew = Crew(
-            settings.children or min(os.cpu_count() or 1, MOST_CHILDREN),
-            make=lambda: self._make_child(self._plan),
-            bury=self._bury,
-            on_false_start=self._on_false_start,
-        )
-        self._crew_alone = Crew(
-            1,
-            make=lambda: self._make_child(self._plan_alone),
-            bury=self._bury,
-            on_false_start=self._on_false_start,
-        )
+        children = settings.children or min(os.cpu_count() or 1, MOST_CHILDREN)
+        self._crew = self._make_crew(children, self._plan)
+        self._crew_alone = self._make_crew(1, replace(self._plan, alone=True))
         """The child that runs no handler itself, so that none can kill those that run alone."""
         self._born: dict[str, int] = {}
         self._was_ready = False
         self._hello: Hello | None = None
         self.serving = False
         """Whether the store knows it and a child of it has been ready."""
-        self._suspected: dict[str, float] = {}
-        """Types that were at work when a child died, and when that was."""
-        self._isolated: dict[str, float] = {}
-        """Types whose jobs run alone, and until when."""
+        self._slot: Slot | None = None
+        """The slot of the versions that it has told the others of."""
+        self._probation = Probation(self._tell_children)
         self._error: BaseException | None = None
         self._loops: tuple[Service, ...] = ()
         """What runs in this process beside the children."""
         self._ending = Ending()
+        self._stopping_again: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Work until drained. Raises what kept every child from starting, or broke the worker."""
@@ -140,6 +137,8 @@ class Supervisor:
                 await self._close(engine)
         finally:
             killer.cancel()
+            if self._stopping_again is not None:
+                self._stopping_again.cancel()
             if stop_listening is not None:
                 stop_listening()
         if self._error is not None:
@@ -185,6 +184,8 @@ class Supervisor:
         self._ending.within(grace)
         self._crew.end(grace)
         self._crew_alone.end(grace)
+        # At last: telling it may fail.
+        self._tell_stopping()
 
     def resize(self, count: int) -> None:
         """Want another number of children; those that are too many finish what they have."""
@@ -249,6 +250,7 @@ class Supervisor:
             # The keeper goes last: others may still write under the leases it keeps.
             for service in reversed(services):
                 await unless(self._ending.over, service.stop())
+            process_log().close()
 
     async def _all_over(self) -> None:
         await asyncio.gather(self._crew.over(), self._crew_alone.over())
@@ -261,11 +263,24 @@ class Supervisor:
         """Count the handlers that run."""
         return sum(child.ledger.running() for child in self.children)
 
+    def unstarted(self) -> list[str]:
+        """Return the ids of claimed jobs whose handlers were not called, up to `UNSTARTED`."""
+        ids = (entry.id for child in self.children for entry in child.ledger.unstarted())
+        return list(islice(ids, UNSTARTED))
+
     def _living(self) -> list[ChildProcess]:
         return self.children
 
     def _crew_of(self, child: ChildProcess) -> Crew:
         return self._crew_alone if child.alone else self._crew
+
+    def _make_crew(self, size: int, plan: Plan) -> Crew:
+        return Crew(
+            size,
+            make=lambda: self._make_child(plan),
+            bury=self._bury,
+            on_false_start=self._on_false_start,
+        )
 
     def _make_child(self, plan: Plan) -> ChildProcess:
         kind = "p" if plan.alone else "c"
@@ -281,7 +296,7 @@ class Supervisor:
 
     async def _bury(self, child: ChildProcess, status: int) -> None:
         # Before anything is waited for: other children claim meanwhile, and the store may fail.
-        self._suspect(suspects(child))
+        self._probation.suspect(suspects(child), "two processes died that ran it")
         # What its handlers have started must not go on working for a job that is given back.
         await asyncio.to_thread(descendants.kill_marked, f"{descendants.CHILD}={child.worker}")
         counts = await self._burial.bury(child) if child.ready else Counts(0, 0)
@@ -302,6 +317,27 @@ class Supervisor:
         if not self._was_ready and self._crew_of(child).failures >= START_TRIES:
             self._error = _start_error(self._spec, child.broken, status)
             self.drain()
+
+    def _tell_stopping(self) -> None:
+        """Say what is waited for, now and then again."""
+        if self._stopping_again is not None:
+            self._stopping_again.cancel()
+        now = runtime.boottime()
+        entries = [e for child in self.children for e in child.ledger.entries.values()]
+        running = sorted((e for e in entries if e.hard_end is not None), key=lambda e: e.started_at)
+        events.emit(
+            events.WORKER_STOPPING,
+            worker=self.id,
+            running=len(running),
+            seconds=self._ending.left(0.0),
+            jobs=[
+                {"job_id": e.id, "type": e.type, "seconds": now - e.started_at}
+                for e in running[:NAMED]
+            ],
+        )
+        if running:
+            loop = asyncio.get_running_loop()
+            self._stopping_again = loop.call_later(STOPPING, self._tell_stopping)
 
     async def _kill_after_grace(self) -> None:
         await self._ending.reached(KILL_AFTER)
@@ -328,15 +364,17 @@ class Supervisor:
             self._hello = hello
             if self._settings.metrics:
                 self._accounts.expect(hello.queues, [info["name"] for info in hello.types])
-        if left := self._sentences():
+        if left := self._probation.left():
             child.say(Isolate(left))
+        if self._slot is not None:
+            child.say(self._slot)
         # Only now it claims: a first claim must not take what has to run alone.
         child.reassure(runtime.boottime())
         self._crew_of(child).ready(child)
         events.emit(events.CHILD_STARTED, worker=child.worker, pid=hello.pid, alone=child.alone)
 
     def member(self) -> NewWorker | None:
-        """Give what others may know of this worker, once there is something to know."""
+        """Return what others may know of this worker, once there is something to know."""
         hello = self._hello
         if hello is None:
             return None
@@ -349,39 +387,39 @@ class Supervisor:
             types=tuple(TypeInfo(**fields) for fields in hello.types),
         )
 
+    def joined(self, member: NewWorker) -> None:
+        """Note as what it has joined: its children claim what their versions take."""
+        hashes = {info.name: info.hash for info in member.types}
+        self._slot = Slot(member.version_slot, hashes)
+        self._tell_children(self._slot)
+
+    def _tell_children(self, message: Isolate | Slot) -> None:
+        for child in self.children:
+            # The others hear of it when they are ready.
+            if child.ready:
+                child.say(message)
+
     def _on_convicted(self, convicted: Convicted) -> None:
-        self._isolate(convicted.job_type, SENTENCE, convicted.how)
+        self._probation.isolate(convicted.job_type, SENTENCE, convicted.how)
 
-    def _suspect(self, types: Iterable[str]) -> None:
-        """Isolate types that were at work in two children which died shortly after each other.
-
-        Which job does it shows only when it runs alone. Until then, others of its type, which
-        may be as bad, would kill one child after another.
-        """
-        now = runtime.boottime()
-        for name in types:
-            if now - self._suspected.get(name, -AGAIN) < AGAIN:
-                self._isolate(name, PROBATION, "two processes died that ran it")
-            self._suspected[name] = now
-
-    def _isolate(self, name: str, seconds: float, how: str) -> None:
-        """Have every child run jobs of that type alone for a while."""
-        now, known = runtime.boottime(), self._sentences()
-        if name not in known:
-            events.emit(events.TYPE_ISOLATED, type=name, seconds=seconds, how=how)
-        if known.get(name, 0.0) < seconds:
-            self._isolated[name] = now + seconds
-            for child in self.children:
-                # The others hear of it when they are.
-                if child.ready:
-                    child.say(Isolate({name: seconds}))
-
-    def _sentences(self) -> dict[str, float]:
-        now = runtime.boottime()
-        return {name: until - now for name, until in self._isolated.items() if until > now}
+    def _on_hurt(self, child: ChildProcess, hurt: Hurt) -> None:
+        """Replace a child in which a handler has changed what all handlers share."""
+        crew, how = self._crew_of(child), f"two processes were hurt that ran it: {hurt.how}"
+        if any(other.draining for other in crew.children if other is not child):
+            # The one before is still there, for what runs beside: they must not become many.
+            for name in hurt.types:
+                self._probation.isolate(name, SENTENCE, how)
+        else:
+            self._probation.suspect(hurt.types, how)
+        # What runs beside may take its own time: it has done nothing.
+        crew.retire(child, UNHURRIED, hurt.how)
 
     def _on_let_go(self, child: ChildProcess) -> None:
         runtime.spawn(self._burial.release(child), name="release", on_crash=_complain)
+
+    def _on_ask_cancels(self, child: ChildProcess) -> None:
+        look = self._keeper.look_for_cancels(child)
+        runtime.spawn(look, name="look for cancels", on_crash=_complain)
 
     def _on_resync(self, child: ChildProcess, numbers: list[int]) -> None:
         runtime.spawn(self._answer(child, numbers), name="resync", on_crash=_complain)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lamplighter import runtime
+from lamplighter.model.counts import counted
 from lamplighter.observability import events
 from lamplighter.observability.health import Health
 from lamplighter.service import Service
@@ -177,7 +178,8 @@ class Notifier(Service):
         children = self._worker.children
         running = sum(child.ledger.running() for child in children)
         ready = sum(child.ready and not child.dead and not child.alone for child in children)
-        how = f"{ready} of {self._worker.size} children ready, {running} jobs running"
+        size = counted(self._worker.size, "child", "children")
+        how = f"{ready} of {size} ready, {counted(running, 'job')} running"
         return "; ".join((how, *self._worker.health().why))
 
     def _tell_progress(self, every: float) -> None:

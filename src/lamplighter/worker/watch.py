@@ -9,6 +9,7 @@ from lamplighter import runtime
 from lamplighter.config import Settings
 from lamplighter.model.errors import StoreError
 from lamplighter.observability import events
+from lamplighter.observability.failures import process_log
 from lamplighter.service import Service
 from lamplighter.worker import descendants, memory
 from lamplighter.worker.burial import Burial
@@ -16,6 +17,7 @@ from lamplighter.worker.ending import KILL_AFTER
 from lamplighter.worker.link import Broken
 from lamplighter.worker.process import ChildProcess
 from lamplighter.worker.run import margin
+from lamplighter.worker.standstill import Standstill
 
 SWEEP = 10.0
 """Seconds between two looks for what killed workers have left behind."""
@@ -26,6 +28,8 @@ WEIGH = 2.0
 SILENCE = 1.0
 """After this long without a word a child's unstarted claims are given back."""
 INTERVAL = 0.25
+STANDSTILL = 0.5
+"""A step that comes this much later than planned says that we stood still ourselves."""
 START_DEADLINE = 60.0
 """A child that has not said hello by then is killed; the next one may have more luck."""
 FORSAKEN = 1000
@@ -57,13 +61,18 @@ class Watch(Service):
             events.emit(events.SERVICE_ERROR, service=self.name, error=told, expected=True)
         self._burial = burial
         self._children = children
+        self._lease = settings.lease
         self._believed = settings.lease - margin(settings.lease)
+        self._standstill = Standstill(settings.lease)
+        self._looked_at: float | None = None
         self._again_after = max(SILENCE, settings.lease / 3)
         self._interval = min(INTERVAL, settings.lease / 10)
 
     async def step(self) -> float:
         """Look at every child once."""
+        self._look_for_standstill()
         self._sweep()
+        process_log().tick()
         if self._fat:
             self._replace_fat()
         for child in list(self._children()):
@@ -83,6 +92,16 @@ class Watch(Service):
                 self._end_start(child, now)
         return self._interval
 
+    def _look_for_standstill(self) -> None:
+        now, last = runtime.boottime(), self._looked_at
+        self._looked_at = now
+        if last is not None and now - last > self._interval + min(STANDSTILL, self._lease / 5):
+            self._standstill.note(last, now)
+
+    def _silence(self, child: ChildProcess, now: float) -> float:
+        """Seconds without a word of a child that could have been heard."""
+        return now - max(child.heard_at, self._standstill.ended)
+
     def _end_start(self, child: ChildProcess, now: float) -> None:
         if child.broken is None and now - child.born_at > START_DEADLINE:
             child.broken = Broken(
@@ -99,7 +118,13 @@ class Watch(Service):
             runtime.spawn(self._burial.forget(child), name="forget", on_crash=_complain)
 
     def _end_leases(self, child: ChildProcess, now: float) -> None:
-        child.lose([entry.number for entry in child.ledger.stale(now, self._believed)])
+        child.lose(
+            [
+                entry.number
+                for entry in child.ledger.stale(now, self._believed, earlier=4 * self._interval)
+                if not self._standstill.excuses(entry.kept_at + self._believed, now)
+            ]
+        )
 
     def _end_overdue(self, child: ChildProcess, now: float) -> None:
         """End a child for handlers past their hard end, after what runs beside them has ended.
@@ -108,7 +133,7 @@ class Watch(Service):
         has ended is waited for until it is written: it would run again.
         """
         overdue = child.ledger.overdue(now)
-        silent = now - child.heard_at > SILENCE
+        silent = self._silence(child, now) > SILENCE
         if overdue and silent and child.ledger.running() > 1 and not child.condemned:
             # Whoever holds up the loop keeps the others from ending in time: nobody is charged.
             # They all run alone next time, where the one who does it is out of time alone.
@@ -148,7 +173,7 @@ class Watch(Service):
                 self._retire(child, f"it uses {used >> 20:,} MB of memory")
 
     def _notice_silence(self, child: ChildProcess, now: float) -> None:
-        silent = now - child.heard_at
+        silent = self._silence(child, now)
         if silent <= SILENCE:
             child.silent_since = None
             return

@@ -102,8 +102,8 @@ class RedisAuditor:
         return [
             job_id
             for shard in replay.shards.values()
-            for job_id, run in list(shard.runs.items())
-            if run[44:].startswith(prefix.encode())
+            for job_id in list(shard.runs)
+            if (record := shard.record(job_id)) and (record.worker or "").startswith(prefix)
         ]
 
     def read_into(self, history: History) -> None:

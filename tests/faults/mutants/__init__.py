@@ -27,6 +27,9 @@ PROBE_TIME = 60.0
 SCENARIO_TIME = 300.0
 LEASE = 2.0
 TABLE = frozenset({"occurrence", "table"})
+ONCE = frozenset({"at most once"})
+ENGINES = (("sqlite", ""), ("postgres", "postgres-"), ("redis", "redis-"))
+"""Each with what the names of bugs in it begin with, where the same is planted in all."""
 
 
 class Scenario(Protocol):
@@ -48,17 +51,18 @@ class Mutant:
     """Scenario with real processes that must show it; takes longer."""
     engine: str = "sqlite"
     """The engine it is planted in, or on which it is played if it is in none."""
+    planted: str | None = None
+    """Name of its patch, where that is not its own: one that stands above the engines."""
 
     @property
     def patch(self) -> Path:
-        return PATCHES / f"{self.name}.patch"
+        return PATCHES / f"{self.planted or self.name}.patch"
 
 
 MUTANTS = (
     Mutant("settle-without-fence", frozenset({"I3"}), "stale_settle", stopped.run_worker),
     Mutant("fence-by-number-only", frozenset({"I3"}), "restored_store"),
     Mutant("rescue-without-recheck", frozenset({"I2"}), "renewed_lease"),
-    Mutant("cancel-without-compare", frozenset({"I9"}), "late_cancel"),
     Mutant("settle-ignores-cancel", frozenset({"I10"}), "cancel_of_running"),
     Mutant("started-claims-forgotten", frozenset({"at most once"}), None, stopped.run_alone),
     Mutant("child-death-charges", frozenset({"neighbours"}), "dead_child", poison.run_harm),
@@ -100,17 +104,39 @@ MUTANTS = (
     Mutant("redis-settle-without-recheck", frozenset({"I2"}), "renewed_lease", engine="redis"),
     Mutant("redis-settle-ignores-cancel", frozenset({"I10"}), "cancel_of_running", engine="redis"),
     Mutant("redis-settle-leaves-lease", frozenset({"store"}), "stale_settle", engine="redis"),
-    Mutant("redis-cancel-without-compare", frozenset({"I9"}), "late_cancel", engine="redis"),
     Mutant("redis-rescue-forgets", frozenset({"I1"}), "dead_rescuer", engine="redis"),
     Mutant("redis-rescue-trusts-clock", frozenset({"I1"}), "clock_went_back", engine="redis"),
+    Mutant("handler-before-mark", ONCE, None, stopped.run_killers),
+    Mutant("misfit-charged", frozenset({"neighbours"}), "misfit"),
+    Mutant("redis-script-without-guard", frozenset({"I1"}), "emptied_server", engine="redis"),
     *(
-        Mutant(f"{prefix}{name}", TABLE, probe, schedules.run_hunt, engine=engine)
-        for engine, prefix in (("sqlite", ""), ("postgres", "postgres-"), ("redis", "redis-"))
-        for name, probe in (
-            ("fire-in-two-writes", "dead_firer"),
-            ("fire-advances-first", "dead_firer"),
-            ("fire-without-compare", "late_firer"),
+        Mutant(f"{prefix}{name}", caught, probe, engine=engine)
+        for engine, prefix in ENGINES
+        for name, caught, probe in (
+            ("rescue-ignores-mark", ONCE, "marked_start"),
+            ("settle-ignores-mark", ONCE, "late_mark"),
+            ("retry-new-generation", frozenset({"I9"}), "retried_dead"),
         )
+    ),
+    # PostgreSQL compares once more where it writes.
+    Mutant("cancel-without-compare", frozenset({"I9"}), "late_cancel"),
+    Mutant(
+        "redis-cancel-without-compare",
+        frozenset({"I9"}),
+        "late_cancel",
+        engine="redis",
+        planted="cancel-without-compare",
+    ),
+    *(
+        Mutant(f"{prefix}{name}", TABLE, "dead_firer", schedules.run_hunt, engine, planted=name)
+        for engine, prefix in ENGINES
+        for name in ("fire-in-two-writes", "fire-advances-first")
+    ),
+    *(
+        Mutant(
+            f"{prefix}fire-without-compare", TABLE, "late_firer", schedules.run_hunt, engine=engine
+        )
+        for engine, prefix in ENGINES
     ),
 )
 

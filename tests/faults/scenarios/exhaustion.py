@@ -18,7 +18,18 @@ from tests.faults.scenarios.stage import Stage, Verdict
 
 SOON = 5.0
 """Seconds in which a job ends that needs nothing of what is used up; a process has to start."""
-SENSIBLE = frozenset({Why.RUNNING, Why.BEHIND, Why.NO_ROOM, Why.NEXT, Why.SUSPECT, Why.FINISHED})
+SENSIBLE = frozenset(
+    {
+        Why.RUNNING,
+        Why.WORKER_SUSPECT,
+        Why.WORKER_DEAD,
+        Why.BEHIND,
+        Why.NO_ROOM,
+        Why.NEXT,
+        Why.SUSPECT,
+        Why.FINISHED,
+    }
+)
 """What may be said of a job that only waits for its turn."""
 
 

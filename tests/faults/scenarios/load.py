@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.faults.driver import Late, Process
+from tests.faults.driver import Late, Process, wait_until
 from tests.faults.places import SQLITE, Ground
 from tests.faults.processes import Found
 from tests.faults.rules import RULES, WEIGHTS
@@ -96,6 +96,9 @@ class _Storm:
         self._driver.stop_clients()
         self._replace_the_dead(clients=False)
         self._stage.wait_for_the_end_of_all_jobs(self._plan.drain)
+        # One that was started last may still be on its way; before it listens, a signal ends it.
+        there = self._driver.living("supervisor")
+        wait_until(lambda: self._driver.ready(*there), 60, "all workers to be ready")
 
     def _replace_the_dead(self, *, clients: bool = True) -> None:
         driver, plan = self._driver, self._plan

@@ -15,9 +15,11 @@ from pathlib import Path
 from lamplighter.model.errors import StoreError
 from lamplighter.port.conformance.builders import request
 from lamplighter.port.store import Engine
+from lamplighter.port.values import Recording
 from tests.faults.driver import wait_until
 from tests.faults.places import REDIS, Ground, LinkedRedis
 from tests.faults.scenarios.failover import Window, forgive
+from tests.faults.scenarios.forgotten import Forgotten
 from tests.faults.scenarios.outage import LARGE, Flow, Plan, play
 from tests.faults.scenarios.stage import Stage, Verdict
 from tests.proxies.link import Link
@@ -45,8 +47,10 @@ class Case:
     window: Window = field(default_factory=Window)
     readonly: int = 0
     """Calls that met a server which only reads."""
-    handed_out: str = ""
-    """A job that may start once, and was claimed while the replica got nothing."""
+    begun: str = ""
+    """A job that may start once, and whose start was marked while the replica got nothing."""
+    forgotten: Forgotten | None = None
+    """What is made while the replica gets nothing, unless each write waits for it."""
 
 
 def run_asynchronous(
@@ -93,9 +97,9 @@ def run_replicated(
     stage, verdict = _play(case, folder, seed, plan, ground)
     told = stage.history()
     lost = forgive(verdict, told, Window())
-    if case.handed_out:
-        text = "handed out though the replica had not confirmed it: a failover hands it out again"
-        verdict.blame("at most once", text, case.handed_out)
+    if case.begun:
+        text = "begun though the replica had not confirmed its mark: a failover hands it out again"
+        verdict.blame("at most once", text, case.begun)
     late = sum(case.window.has(call.answered_ms) for call in told.submissions if call.acknowledged)
     verdict.figures.append(
         f"{len(lost)} acknowledged jobs lost; {late} were acknowledged while the replica was behind"
@@ -120,20 +124,28 @@ def _play(
         place.stack.close()
         raise
     stage = Stage(case.name, folder, ground, place=place)
+    if "durability" not in case.options:
+        case.forgotten = Forgotten(stage)
 
     def harm(flow: Flow) -> None:
         time.sleep(2.0)
         # More than fit at once: some are claimed while the replica gets nothing.
         stage.submit("sole", SOLE, ms=round(case.behind * 500))
         (lone,) = stage.submit("sole", queue=LONE, ms=1)
+        if case.forgotten is not None:
+            case.forgotten.prepare()
         case.window.begun = _caught_up(place.server)
         way.hang()
         end = time.monotonic() + case.behind
-        if stage.ask(lambda engine: _claimed(engine, case.behind)):
-            case.handed_out = lone
+        if stage.ask(lambda engine: _begun(engine, case.behind)):
+            case.begun = lone
+        if case.forgotten is not None:
+            case.forgotten.make()
         time.sleep(max(0.0, end - time.monotonic()))
         case.fall(case, flow, place, standby)
         flow.healed("the promotion")
+        if case.forgotten is not None:
+            case.forgotten.settle()
         # The claim was forgotten: it waits again, and nobody else asks for it.
         stage.ask(lambda engine: engine.jobs.cancel([lone], by="faults", reason="over"))
         flow.figures.append(f"{case.readonly} calls met a server that only reads")
@@ -144,12 +156,14 @@ def _play(
     return stage, verdict
 
 
-async def _claimed(engine: Engine, seconds: float) -> bool:
-    """Tell whether the one job that only we ask for is handed out to us in time."""
+async def _begun(engine: Engine, seconds: float) -> bool:
+    """Tell whether the handler of the one job that only we ask for may be called in time."""
     asked = request(LONE, types=("sole",), worker="faults")
     try:
         async with asyncio.timeout(seconds):
-            return bool((await engine.jobs.claim(asked)).claims)
+            (taken,) = (await engine.jobs.claim(asked)).claims
+            mark = Recording(taken.job.id, taken.fence, started=True)
+            return (await engine.jobs.record([mark]))[0].held
     except (StoreError, TimeoutError):
         return False
 
@@ -211,10 +225,8 @@ def _judge_loss(case: Case, stage: Stage, verdict: Verdict) -> None:
         f"{len(lost)} acknowledged jobs lost, the oldest {max(ages, default=0.0):.2f} s before the "
         f"server was gone; the replica was {(window.ended - window.begun) / 1000:.2f} s behind"
     )
-    verdict.figures.append(f"{verdict.refused} settles under a forgotten claim refused")
-    verdict.found.setdefault("stale", [])
-    if not lost or not verdict.refused:
-        verdict.blame("stale", "nothing was lost or refused, so nothing was tested")
+    assert case.forgotten is not None
+    case.forgotten.judge(verdict, lost=lost)
 
 
 def _now_ms() -> int:

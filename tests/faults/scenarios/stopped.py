@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.faults.driver import wait_until
+from tests.faults.driver import Late, wait_until
 from tests.faults.places import SQLITE, Ground
 from tests.faults.scenarios.stage import Stage, Verdict
 
 JOBS = 6
+KILLERS = 3
 
 
 def run_child(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
@@ -62,6 +63,32 @@ def run_alone(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict
     finally:
         stage.end()
     return stage.verdict()
+
+
+def run_killers(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
+    """Let jobs that may start once kill their process: the store knows that they have started."""
+    stage = Stage("killed at the start", folder, ground)
+    driver = stage.driver
+    ids: list[str] = []
+    late: Late | None = None
+    try:
+        worker = driver.start_worker(lease, children=1, slots=JOBS)
+        wait_until(lambda: driver.ready(worker), 20, "the worker")
+        for _ in range(KILLERS):
+            ids += stage.submit("sole kill")
+            stage.wait_for_the_end_of_all_jobs(lease * 3 + 20)
+        driver.drain_workers()
+    except Late as error:
+        late = error
+    finally:
+        stage.end()
+    verdict = stage.verdict()
+    if late is not None:
+        verdict.blame("late", str(late))
+    never = set(ids) - stage.started(ids)
+    for job_id in sorted(never):
+        verdict.blame("started", "never started, so nothing was tested", job_id)
+    return verdict
 
 
 def run_supervisor(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:

@@ -163,12 +163,20 @@ async def test_a_year_of_minutes_is_planned_whole(tmp_path):
 
 
 def test_a_plan_that_leaves_some_of_the_year_is_an_error():
-    empty = Firing(id="a", version=1, cursor_ms=0, next_cursor_ms=0, due_ms=None)
+    empty = Firing(tenant="default", id="a", version=1, cursor_ms=0, next_cursor_ms=0, due_ms=None)
     skip = Skip(due_ms=2, first_ms=1, reason="missed")
 
     for firing in (
         empty,
-        Firing(id="a", version=1, cursor_ms=0, next_cursor_ms=0, due_ms=1, skips=(skip,)),
+        Firing(
+            tenant="default",
+            id="a",
+            version=1,
+            cursor_ms=0,
+            next_cursor_ms=0,
+            due_ms=1,
+            skips=(skip,),
+        ),
     ):
         with pytest.raises(BenchmarkError, match="0 runs"):
             schedules_missed.check(firing)

@@ -82,7 +82,7 @@ class Store:
         self.run(work)
         return job_id
 
-    def worker(self, *types: str) -> None:
+    def worker(self, *types: str, name: str = "w-1") -> None:
         schema = {
             "type": "object",
             "properties": {"order": {"type": "string"}, "euros": {"type": "integer"}},
@@ -90,10 +90,12 @@ class Store:
             "additionalProperties": False,
         }
         infos = tuple(
-            TypeInfo(name=name, schema=json.dumps(schema), hash=name[:4], queue="payments")
-            for name in types
+            TypeInfo(
+                name=type_name, schema=json.dumps(schema), hash=type_name[:4], queue="payments"
+            )
+            for type_name in types
         )
-        new = NewWorker(id="w-1", host="here", pid=4711, queues=("default",), slots=50, types=infos)
+        new = NewWorker(id=name, host="here", pid=4711, queues=("default",), slots=50, types=infos)
         self.run(lambda engine: engine.membership.join(new))
 
     def job(self, job_id: str) -> JobRecord:

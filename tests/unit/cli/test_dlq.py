@@ -1,9 +1,12 @@
 import json
+import re
+from functools import partialmethod
 
 import pytest
 
 from lamplighter import runtime
 from lamplighter.model.job import JobState, Status
+from lamplighter.port.inspector import Inspector
 
 OTHER = "e" * 16
 
@@ -20,6 +23,21 @@ def test_list_groups_by_cause(answer, lamplighter, store):
     ]
     assert groups[1]["example"] == newest
     assert "CardDeclined: no money" in lamplighter("dlq", "list").stdout
+
+
+def test_counts_that_leave_older_dead_letters_out_say_so(answer, lamplighter, store, monkeypatch):
+    store.dead(), store.dead(), store.dead()
+    exact = lamplighter("dlq", "list")
+    assert ("≥" in exact.stdout, exact.stderr) == (False, "")
+    assert answer("dlq", "list")["at_least"] is False
+
+    monkeypatch.setattr(Inspector, "dead_groups", partialmethod(Inspector.dead_groups, most=2))
+    told = lamplighter("dlq", "list")
+
+    assert re.match(r" +≥ 2 +charge ", told.stdout.splitlines()[1])
+    assert "only the newest 10,000 dead letters were looked at" in told.stderr
+    found = answer("dlq", "list")
+    assert ([group["count"] for group in found["groups"]], found["at_least"]) == ([2], True)
 
 
 def test_list_keeps_to_its_filters(answer, store):
@@ -56,6 +74,21 @@ def test_replay_takes_a_filter(answer, store):
     assert store.job(other).state is JobState.DEAD
 
 
+@pytest.mark.parametrize(("verb", "generation"), [("retry", 0), ("replay", 1)])
+def test_dead_letters_go_on_or_start_anew(answer, store, verb, generation):
+    job_id = store.dead()
+
+    assert answer("dlq", verb, "--all") == {"count": 1, "answers": {"done": 1}}
+    assert store.job(job_id).status is Status.READY
+    assert store.job(job_id).job.generation == generation
+
+
+def test_a_waiting_job_is_no_dead_letter_to_retry(lamplighter, store):
+    waiting = store.submit(delay_ms=60_000)
+
+    assert "only dead letters are retried here" in lamplighter("dlq", "retry", waiting).stdout
+
+
 def test_replay_takes_ids_and_answers_for_each(lamplighter, store):
     dead, done = store.dead("a"), store.succeeded("b")
 
@@ -67,7 +100,7 @@ def test_replay_takes_ids_and_answers_for_each(lamplighter, store):
     assert store.job(done).state is JobState.SUCCEEDED
 
 
-@pytest.mark.parametrize("verb", ["replay", "purge"])
+@pytest.mark.parametrize("verb", ["retry", "replay", "purge"])
 def test_a_dry_run_shows_and_changes_nothing(answer, lamplighter, store, verb):
     job_id = store.dead()
     before = store.job(job_id)
@@ -83,7 +116,7 @@ def test_a_dry_run_shows_and_changes_nothing(answer, lamplighter, store, verb):
     assert store.job(job_id) == before
 
 
-@pytest.mark.parametrize("verb", ["replay", "purge"])
+@pytest.mark.parametrize("verb", ["retry", "replay", "purge"])
 def test_nothing_is_chosen_by_mistake(lamplighter, store, verb):
     job_id = store.dead()
     assert lamplighter("dlq", verb).exit_code == 2

@@ -127,6 +127,24 @@ def test_changes_of_the_number_of_children_are_told_with_their_reason():
     assert line.text == "from 2 to 3 children: 40 due jobs wait"
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "said"),
+    [
+        (events.JOB_RESCUED, {"count": 1}, "1 job of workers"),
+        (events.PRUNED, {"jobs": 1}, "1 job past"),
+        (events.SCHEDULES_FIRED, {"count": 1}, "1 job of schedules"),
+        (events.SCHEDULES_REPLANNED, {"count": 1, "zones": "2030a"}, "1 schedule by"),
+        (events.WORKER_SCALED, {"before": 2, "size": 1, "reason": "idle"}, "from 2 to 1 child:"),
+        (events.WORKER_RELOADED, {"children": 1}, "1 child is replaced"),
+        (events.CHILD_DIED, {"pid": 7, "started": 0, "unstarted": 1}, "1 waiting job given back"),
+    ],
+)
+def test_one_is_not_told_as_several(name, fields, said):
+    line = Feed().line(name, fields)
+    assert line is not None
+    assert said in line.text
+
+
 def test_a_lost_lease_is_not_said_to_be_with_a_worker_that_may_not_be_there():
     line = str(Feed().line(events.LEASE_LOST, {"job_id": JOB["job_id"], "verb": "settle"}))
     assert "its lease has ended, or another worker has it" in line
@@ -135,6 +153,11 @@ def test_a_lost_lease_is_not_said_to_be_with_a_worker_that_may_not_be_there():
 @pytest.mark.parametrize(("count", "words"), [(1, "1 job of"), (2, "2 jobs of")])
 def test_rescued_jobs_are_counted_in_words(count, words):
     assert words in str(Feed().line(events.JOB_RESCUED, {"count": count}))
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 job of"), (2, "2 jobs of")])
+def test_fired_jobs_are_counted_in_words(count, words):
+    assert words in str(Feed().line(events.SCHEDULES_FIRED, {"count": count}))
 
 
 def test_a_late_search_names_what_can_have_made_it_late():

@@ -66,7 +66,7 @@ def test_a_job_is_told_to_programs_under_keys_that_stay(answer, store):
         *("created_at", "due_at", "claimed_at", "lease_ends_at", "finished_at"),
         *("failed_attempts", "crashes", "losses", "generation", "delivery", "timeout"),
         *("tags", "metadata", "worker", "hold", "cancel", "reason", "result", "result_note"),
-        *("error", "progress", "attempts"),
+        *("error", "progress", "attempts", "why"),
     }
 
 
@@ -119,13 +119,14 @@ def test_unhold_lets_a_job_go_on(lamplighter, store):
     assert store.job(job_id).status is Status.READY
 
 
-def test_retry_runs_a_dead_job_again_and_a_scheduled_one_now(answer, store):
+def test_retry_lets_a_dead_job_go_on_and_runs_a_scheduled_one_now(answer, store):
     dead, later = store.dead(), store.submit("later", delay_ms=3_600_000)
 
     answers = answer("jobs", "retry", dead, later)
 
     assert [job["answer"] for job in answers["jobs"]] == ["done", "done"]
     assert store.job(dead).status is Status.READY
+    assert store.job(dead).job.generation == 0
     assert store.job(later).status is Status.READY
 
 
@@ -139,7 +140,7 @@ def test_retry_runs_a_dead_job_again_and_a_scheduled_one_now(answer, store):
         ("unhold", "dead", "nothing to unhold"),
         ("retry", "submit", "it is due already; `lamplighter why`"),
         ("retry", "running", "to begin anew, cancel it first"),
-        ("retry", "succeeded", "only waiting and dead jobs are tried again"),
+        ("retry", "succeeded", "only waiting and dead jobs are retried"),
     ],
 )
 def test_an_answer_says_what_it_means(lamplighter, store, verb, state, said):
@@ -181,12 +182,25 @@ def test_why_gives_the_reasons(answer, lamplighter, store):
     assert found["reasons"][0]["mark"]["by"] == "grace"
 
 
+def test_why_names_the_last_error_of_a_dead_job_and_where_the_rest_is(lamplighter, store):
+    job_id = store.dead()
+
+    told = lamplighter("why", job_id)
+
+    assert "its last error: CardDeclined: no money\n" in told.stdout
+    assert f"`lamplighter jobs show {job_id}`" in told.stderr
+
+
+def test_why_says_of_a_running_job_until_when_it_is_leased(lamplighter, store):
+    assert "(its lease lasts until 2" in lamplighter("why", store.running()).stdout
+
+
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
         (0, "the last sign of life of a worker that could run it came 0.0 s ago"),
         (12, "the last sign of life of a worker that could run it came 12.0 s ago"),
-        (20, "the workers that could run it have given no sign of life for 20.0 s"),
+        (20, "the one worker that could run it has given no sign of life for 20.0 s"),
         (40, "no worker is alive; none serves queue `default` and knows type `charge`"),
     ],
 )
@@ -200,8 +214,63 @@ def test_why_promises_no_more_than_is_known_of_a_worker_that_died(
         assert said in lamplighter("why", job_id).stdout
 
 
+@pytest.mark.parametrize(
+    ("workers", "said"),
+    [
+        (1, "the only live worker does not both serve queue `default` and know type `charge`"),
+        (2, "none of the 2 live workers serves queue `default` and knows type `charge`"),
+    ],
+)
+def test_why_counts_the_workers_that_cannot_run_it(lamplighter, store, workers, said):
+    for at in range(workers):
+        store.worker("refund", name=f"w-{at}")
+    assert said in lamplighter("why", store.submit("charge")).stdout
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        (1, "1 job of its tenant and type goes before it"),
+        (2, "2 jobs of its tenant and type go before it"),
+    ],
+)
+def test_why_counts_the_jobs_that_go_before_it(lamplighter, store, ahead, said):
+    store.worker("charge")
+    jobs = [store.submit() for _ in range(ahead + 1)]
+    assert said in lamplighter("why", jobs[-1]).stdout
+
+
 def test_why_and_show_say_that_a_job_is_unknown(lamplighter, store):
     for command in (["why"], ["jobs", "show"], ["dlq", "show"]):
         result = lamplighter(*command, UNKNOWN)
         assert result.exit_code == 1
         assert f"no job `{UNKNOWN}`" in result.stderr
+
+
+def test_an_empty_queue_is_removed(lamplighter, answer, store):
+    job_id = store.submit(queue="old")
+    refused = lamplighter("queues", "remove", "old")
+    assert refused.exit_code == 1
+    assert "in use" in refused.stderr
+    lamplighter("jobs", "cancel", job_id)
+    assert answer("queues", "remove", "old", "--reason", "tidy") == {
+        "name": "old",
+        "answer": "done",
+    }
+    assert answer("queues", "list") == {"queues": []}
+    assert "was removed before" in lamplighter("queues", "remove", "old").stdout
+    assert "no queue `never`" in lamplighter("queues", "remove", "never").stderr
+
+
+def test_erase_leaves_nothing_of_a_job_that_has_ended(lamplighter, answer, store):
+    ended, waiting = store.dead("charge"), store.submit("charge")
+
+    said = lamplighter("jobs", "erase", ended, "--reason", "asked")
+    assert (said.exit_code, "done" in said.stdout) == (0, True)
+    assert lamplighter("jobs", "show", ended).exit_code == 1
+    refused = lamplighter("jobs", "erase", waiting)
+    assert (refused.exit_code, "it has not ended" in refused.stdout) == (1, True)
+    assert answer("jobs", "show", waiting)["id"] == waiting
+    noted = lamplighter("audit", "--json").stdout
+    assert ended in noted
+    assert "job.erase" in noted

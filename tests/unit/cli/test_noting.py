@@ -11,6 +11,7 @@ from lamplighter.cli.store import run as run_async
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import claim, failed
 
+OF = ("--tenant", "acme")
 WHO = ("--by", "ada", "--reason", "because")
 
 
@@ -80,10 +81,10 @@ def test_what_is_done_to_schedules_is_noted(run, tmp_path):
     file.write_text('[nightly]\ntype = "charge"\ncron = "30 2 * * *"\ntenant = "acme"\n')
     run("schedules", "apply", "--force", *WHO)
     for verb in ("hold", "unhold", "trigger", "trigger"):
-        CliRunner().invoke(main, ["schedules", verb, "nightly", *WHO])
+        CliRunner().invoke(main, ["schedules", verb, "nightly", *OF, *WHO])
     past = ("--from", "2020-01-01T00:00:00Z", "--to", "2020-01-03T00:00:00Z")
-    run("schedules", "backfill", "nightly", *past, *WHO)
-    run("schedules", "delete", "nightly", *WHO)
+    run("schedules", "backfill", "nightly", *OF, *past, *WHO)
+    run("schedules", "delete", "nightly", *OF, *WHO)
     assert noted(run) == [
         ("schedules.put", "nightly", "acme", "created"),
         ("schedule.hold", "nightly", "acme", "done"),

@@ -1,8 +1,11 @@
+import json
+
 import pytest
 
 from lamplighter import runtime
 from lamplighter.cli import output
 from lamplighter.model.journal import Progress
+from lamplighter.observability.logs import line_of
 
 
 @pytest.mark.parametrize(
@@ -25,6 +28,19 @@ def test_durations_are_written_in_their_largest_units(seconds, text):
     assert output.span(seconds) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", ""),
+        ("one\ntwo", "one"),
+        ("`sh` ended with code 2:\nmore\noops\n", "`sh` ended with code 2: oops"),
+        ("nothing follows:\n", "nothing follows:"),
+    ],
+)
+def test_a_line_that_announces_another_is_shown_with_it(text, line):
+    assert output.cause(text) == line
+
+
 def test_instants_are_written_as_distance_from_now():
     now = runtime.now_ms()
     assert output.away(now) == "now"
@@ -36,6 +52,28 @@ def test_instants_are_written_as_distance_from_now():
 def test_what_was_stored_cannot_give_orders_to_the_terminal():
     assert output.printable("\x1b[31mred\x07") == "\\x1b[31mred\\x07"
     assert output.printable("zwölf €") == "zwölf €"
+
+
+HOSTILE = "a\x9b31m\u202egpj.exe\u2066\u200f\x85\u2028\ud800z"
+
+
+def test_no_json_that_is_printed_gives_orders_to_the_terminal(capsys):
+    output.print_json({HOSTILE: [HOSTILE, "zwölf €"]})
+    printed = capsys.readouterr().out
+    assert printed.replace("\n", "").isprintable()
+    assert json.loads(printed) == {HOSTILE: [HOSTILE, "zwölf €"]}
+    assert "zwölf €" in printed
+
+
+def test_no_line_of_json_gives_orders_to_the_terminal():
+    written = line_of({"message": HOSTILE})
+    assert written.isprintable()
+    assert json.loads(written) == {"message": HOSTILE}
+
+
+def test_notes_and_errors_give_no_orders_to_the_terminal(capsys):
+    output.note(f"queue {HOSTILE}")
+    assert capsys.readouterr().err.rstrip("\n").isprintable()
 
 
 def test_tables_are_neither_coloured_nor_cut_when_nobody_looks(capsys):

@@ -34,8 +34,8 @@ def put(shop, answer):
 
 @pytest.fixture
 def stored(shop):
-    def stored(name: str):
-        return shop.run(lambda engine: engine.schedules.schedule(name))
+    def stored(name: str, tenant: str = "default"):
+        return shop.run(lambda engine: engine.schedules.schedule(name, tenant=tenant))
 
     return stored
 
@@ -100,7 +100,7 @@ def test_put_takes_everything_about_job_and_policy(shop, answer, stored):
     tags = ("--tag", "eu", "--tag", "gold")
     answer("schedules", "put", "all", "charge", '{"order": "o-1", "euros": 5}', *flat, *tags)
 
-    spec = specs.from_text(stored("all").spec, "all")
+    spec = specs.from_text(stored("all", "acme").spec, "all")
     template, policy = spec.template, spec.policy
     assert template.args == b'{"order":"o-1","euros":5}'
     assert (template.queue, template.level, template.tenant) == ("express", Level.HIGH, "acme")
@@ -113,7 +113,7 @@ def test_put_takes_everything_about_job_and_policy(shop, answer, stored):
     assert (policy.window_ms, policy.jitter_ms) == (7_200_000, 60_000)
     assert (policy.max_runs, policy.hold_after) == (7, 3)
     assert policy.end_ms - policy.start_ms == 365 * 86_400_000 - 3_600_000
-    shown = answer("schedules", "show", "all")
+    shown = answer("schedules", "show", "all", "--tenant", "acme")
     assert shown["arguments"] == {"order": "o-1", "euros": 5}
     assert (shown["queue"], shown["priority"], shown["timeout"]) == ("express", "high", 90)
     assert (shown["tags"], shown["metadata"]) == (["eu", "gold"], {"source": "import"})
@@ -211,6 +211,9 @@ def test_put_refuses_unknown_types_and_misfits_unless_forced(shop, lamplighter, 
     assert code == 1
     assert "given were ordr" in text
     assert "it takes order, euros (optional)" in text
+    code, text = in_words(lamplighter(*base, "charge", "order=1", "euros=x", "--every", "1d"))
+    assert code == 1
+    assert "given were charge(order: string, euros: string)" in text
     assert stored("bad") is None
     assert lamplighter(*base, "chrage", "order=1", "--every", "1d", "--force").exit_code == 0
     assert stored("bad").type == "chrage"
@@ -250,13 +253,31 @@ def test_list_keeps_to_its_filters(put, answer, lamplighter):
     def found(*options):
         return [one["id"] for one in answer("schedules", "list", *options)["schedules"]]
 
-    assert found() == ["a-1", "a-2", "b-1"]
-    assert found("--prefix", "a-") == ["a-1", "a-2"]
+    assert found() == ["a-2", "a-1", "b-1"]
+    assert found("--prefix", "a-") == ["a-2", "a-1"]
     assert found("--tenant", "acme") == ["a-2"]
     assert found("--held") == ["b-1"]
-    assert found("--not-held", "--limit", "1") == ["a-1"]
+    assert found("--not-held", "--limit", "1") == ["a-2"]
     assert found("--type", "refund") == []
     assert "no such schedules" in lamplighter("schedules", "--type", "refund").stderr
+
+
+def test_each_tenant_has_its_own_schedule_of_an_id(put, answer, lamplighter, stored):
+    for tenant in ("acme", "zeta"):
+        assert put("nightly", "--tenant", tenant)["tenant"] == tenant
+    answer("schedules", "hold", "nightly", "--tenant", "zeta")
+    assert (stored("nightly", "acme").hold, stored("nightly", "zeta").hold is None) == (None, False)
+    ran = answer("schedules", "trigger", "nightly", "--tenant", "acme")
+    assert answer("jobs", "show", ran["job"])["tenant"] == "acme"
+    assert len(answer("schedules", "runs", "nightly", "--tenant", "acme")["runs"]) == 1
+    assert answer("schedules", "runs", "nightly", "--tenant", "zeta")["runs"] == []
+    assert lamplighter("schedules", "list").stdout.split()[:2] == ["tenant", "schedule"]
+    missing = lamplighter("schedules", "show", "nightly")
+    assert missing.exit_code == 1
+    assert "the tenant `default` has no schedule `nightly`" in missing.stderr
+    answer("schedules", "delete", "nightly", "--tenant", "acme")
+    assert stored("nightly", "acme") is None
+    assert stored("nightly", "zeta") is not None
 
 
 def test_list_is_a_line_for_each(put, lamplighter):

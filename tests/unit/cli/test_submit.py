@@ -93,6 +93,16 @@ def test_arguments_must_have_the_published_names(lamplighter, store):
         assert "it takes order, euros (optional)" in refused.stderr
 
 
+def test_arguments_must_have_the_published_types(lamplighter, store):
+    store.worker("charge")
+    refused = lamplighter("submit", "charge", "order=7", "euros=many")
+    assert refused.exit_code == 1
+    assert "given were charge(order: string, euros: string)" in refused.stderr
+    assert "it takes charge(order: string, euros: integer = …); --force" in refused.stderr
+    assert "many" not in refused.stderr
+    assert lamplighter("submit", "charge", "order=7", "euros=many", "--force").exit_code == 0
+
+
 def test_arguments_may_come_from_stdin(lamplighter, store):
     store.worker("charge")
     result = lamplighter("submit", "charge", "-", stdin='{"order": "o-9"}')

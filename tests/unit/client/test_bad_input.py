@@ -17,6 +17,7 @@ from lamplighter.model.errors import (
     KeyConflict,
     PayloadTooLarge,
 )
+from lamplighter.model.names import check_name, check_schedule
 
 LATE = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 
@@ -144,7 +145,7 @@ async def test_a_bad_type_name_is_refused_and_nothing_is_stored(app, stored, nam
 async def test_arguments_and_metadata_share_one_limit(take_anything, stored):
     half = "x" * 40_000
 
-    with pytest.raises(PayloadTooLarge, match=r"40,012 bytes as JSON and the metadata 40,008"):
+    with pytest.raises(PayloadTooLarge, match=r"40,012 bytes .* retry policy 40,008"):
         await take_anything.options(metadata={"a": half}).submit(half)
 
     assert await stored() == 0
@@ -208,3 +209,31 @@ async def test_a_note_that_cannot_be_shown_is_refused(charge, note):
 
 def test_sets_are_the_same_bytes_in_every_process():
     assert payload.encode({"names": {"b", "a", "c"}}) == b'{"names":["a","b","c"]}'
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+@pytest.mark.parametrize("option", ["queue", "tenant"])
+async def test_a_name_that_no_address_can_lead_to_is_refused(app, option, name):
+    with pytest.raises(InvalidName, match="cannot stand in an address"):
+        await app.submit("charge", {}, **{option: name})
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_schedule_or_type_that_no_address_can_lead_to_is_refused(name):
+    for check in (check_schedule, lambda value: check_name("job type", value)):
+        with pytest.raises(InvalidName, match="cannot stand in an address"):
+            check(name)
+    assert check_name("queue", "...") == "..."
+
+
+@pytest.mark.parametrize(
+    "retry",
+    [
+        Retry(no_retry_on=["E" * 60_000, "F" * 60_000]),
+        Retry(no_retry_on=[f"Error{n}" for n in range(10_000)]),
+        Retry(delays=[1.5] * 20_000),
+    ],
+)
+async def test_a_retry_policy_counts_with_the_arguments(app, retry):
+    with pytest.raises(PayloadTooLarge, match="retry policy"):
+        await app.submit("charge", {}, retry=retry)

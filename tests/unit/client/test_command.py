@@ -36,6 +36,39 @@ async def test_it_knows_its_job_its_variables_and_its_folder(python, tmp_path, m
     assert await testing.run(job) == f"outer inner 1 {tmp_path}\n"
 
 
+async def test_it_is_not_told_where_the_store_is_nor_our_keys(python, monkeypatch):
+    for name in ("URL", "HTTP_SECRET", "TOKEN"):
+        monkeypatch.setenv(f"LAMPLIGHTER_{name}", "canary")
+        monkeypatch.setenv(f"LAMPLIGHTER_{name}_FILE", "/run/canary")
+    show = "import os; print('canary' in str(dict(os.environ)), os.environ.get('LAMPLIGHTER_URL'))"
+
+    assert await testing.run(python(show)) == "False None\n"
+
+
+async def test_a_password_of_postgresql_is_given_by_its_variables_alone(python, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", "canary")
+    given = python("import os; print(os.environ['PGPASSWORD'])", env={"PGPASSWORD": "its own"})
+
+    assert await testing.run(given) == "its own\n"
+
+
+async def test_it_does_not_inherit_the_password_of_postgresql(python, monkeypatch):
+    for name in ("PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"):
+        monkeypatch.setenv(name, "canary")
+    monkeypatch.setenv("PGHOST", "db.example")
+    show = "import os; print('canary' in str(dict(os.environ)), os.environ.get('PGHOST'))"
+
+    assert await testing.run(python(show)) == "False db.example\n"
+
+
+async def test_it_is_told_where_the_store_is_if_its_variables_say_so(python, monkeypatch):
+    monkeypatch.setenv("LAMPLIGHTER_URL", "canary")
+    show = "import os; print(os.environ.get('LAMPLIGHTER_URL'))"
+
+    given = python(show, env={"LAMPLIGHTER_URL": "sqlite:///jobs.db"})
+    assert await testing.run(given) == "sqlite:///jobs.db\n"
+
+
 async def test_a_code_is_a_failure_with_the_last_lines_of_stderr(python):
     script = (
         r"import sys; sys.stderr.buffer.write(b'line\n' * 100 + b'bad \xff end\n'); sys.exit(3)"

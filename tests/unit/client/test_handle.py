@@ -84,7 +84,27 @@ async def test_a_dead_job_raises_with_its_reason_and_error(charge, finish):
     error = ErrorInfo(type="CardError", message="declined")
     await finish(Rejected("no money", error))
 
-    with pytest.raises(JobFailed, match=r"dead: rejected: no money \(CardError: declined\)"):
+    with pytest.raises(
+        JobFailed, match=r"dead: rejected: no money \(CardError: declined\)"
+    ) as caught:
+        await handle.result(timeout=5)
+    assert "traceback" in caught.value.hint
+
+
+async def test_a_rejected_job_without_an_error_promises_no_traceback(charge, finish):
+    handle = await charge.submit("o-1")
+    await finish(Rejected("no money"))
+
+    with pytest.raises(JobFailed, match="dead: rejected: no money") as caught:
+        await handle.result(timeout=5)
+    assert caught.value.hint == "`await handle.retry()` runs it again"
+
+
+async def test_an_error_that_says_nothing_is_named_alone(charge, finish):
+    handle = await charge.submit("o-1")
+    await finish(Rejected("no money", ErrorInfo(type="MemoryError", message="")))
+
+    with pytest.raises(JobFailed, match=r"\(MemoryError\)"):
         await handle.result(timeout=5)
 
 

@@ -1,5 +1,7 @@
 """What may be said about where a handler runs."""
 
+from datetime import timedelta
+
 import pytest
 
 from lamplighter import App, Limits
@@ -69,6 +71,19 @@ def test_what_cannot_be_is_refused_with_the_remedy(app, options, names):
     for name in names:
         assert name in str(caught.value)
     assert "work" not in app.registry
+
+
+def test_a_type_says_how_long_after_its_timeout_its_process_ends(app):
+    known = declare(app, hard_after=timedelta(minutes=2))
+
+    assert known.hard_after == 120.0
+    assert known.info().options["hard_after"] == 120.0
+
+
+@pytest.mark.parametrize("value", [0, 0.05, -1, 86_401, "soon", float("nan"), True])
+def test_a_hard_end_needs_a_duration_that_the_setting_could_have(app, value):
+    with pytest.raises(InvalidTime, match="hard_after"):
+        declare(app, hard_after=value)
 
 
 @pytest.mark.parametrize("value", [0, -1, "soon", float("nan"), True])

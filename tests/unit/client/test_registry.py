@@ -291,7 +291,7 @@ def test_a_default_may_be_any_object():
 
     def handler(order: Order = default): ...
 
-    assert JobType(handler).decode(b"{}")["order"] is default
+    assert JobType(handler).decode(b"{}")["order"] == default
 
 
 def test_models_are_accepted_by_their_shape():
@@ -310,7 +310,7 @@ def test_models_are_accepted_by_their_shape():
 @pytest.mark.parametrize(
     ("args", "kwargs", "says"),
     [
-        ((), {}, "no argument `order_id`"),
+        ((), {}, "the argument `order_id` is missing"),
         ((5,), {}, r"arguments.order_id: `5`: expected `str`, got `int`"),
         (("o", "x"), {}, r"arguments.cents: `x`: expected `int`, got `str`"),
         (("o", 1.5), {}, r"arguments.cents: `1.5`"),
@@ -325,6 +325,14 @@ def test_arguments_that_do_not_fit_are_refused_with_the_signature(args, kwargs, 
         JobType(charge).bind(args, kwargs)
 
     assert "charge(order_id: str, cents: int = 5" in caught.value.hint
+
+
+def test_a_signature_is_shown_as_it_is_written():
+    def greet(name: str, mark: str = "", often: int = 1) -> str: ...
+
+    assert (
+        JobType(greet).signature.text == "greet(name: str, mark: str = '', often: int = 1) -> str"
+    )
 
 
 def test_the_path_leads_into_nested_arguments():

@@ -1,11 +1,14 @@
 """`app.schedules` and `@app.schedule`, on a store whose clock the test moves."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lamplighter import App, Cron, Interval, Once, RRule
 from lamplighter.coordinator import Declarer, Firer
+from lamplighter.coordinator.declare import POLL
+from lamplighter.fleet import Fleet
 from lamplighter.model.errors import (
     InvalidHandler,
     InvalidName,
@@ -82,7 +85,7 @@ async def test_what_was_put_is_found_with_its_calendar_job_and_policy(schedules,
         max_runs=3,
     )
 
-    found = await schedules.get("nightly")
+    found = await schedules.get("nightly", tenant="acme")
 
     assert (put.id, put.answer, put.version) == ("nightly", PutAnswer.CREATED, 1)
     assert found.spec.calendar == Cron("0 2 * * *", timezone="Europe/Berlin")
@@ -135,7 +138,7 @@ async def test_a_list_keeps_to_its_filter(schedules, charge, call):
     async def found(**which):
         return [one.id async for one in schedules.list(ScheduleFilter(**which))]
 
-    assert await found(prefix="a-") == ["a-1", "a-2"]
+    assert await found(prefix="a-") == ["a-2", "a-1"]
     assert await found(tenants=("acme",)) == ["a-2"]
     assert await found(held=True) == ["b-1"]
     assert await found(types=("refund",)) == []
@@ -505,6 +508,20 @@ async def test_nothing_is_done_to_any_if_one_is_unknown(schedules, call, verb):
     assert (await schedules.get("known")).record.hold is None
 
 
+@pytest.mark.parametrize("verb", ["hold", "unhold", "delete"])
+async def test_nothing_is_done_to_any_if_one_belongs_to_another_tenant(
+    schedules, charge, call, verb
+):
+    await schedules.put("own", EVERY_MINUTE, call)
+    tenant = (await schedules.get("own")).record.tenant
+    await schedules.put("other", EVERY_MINUTE, charge.options(tenant="other").call("o-2"))
+    await schedules.hold("own")
+    before = (await schedules.get("own")).record
+    with pytest.raises(UnknownSchedule, match="other"):
+        await getattr(schedules, verb)("own", "other", tenant=tenant)
+    assert (await schedules.get("own")).record == before
+
+
 async def test_more_than_a_batch_is_held_and_deleted(schedules, call, app):
     engine = await app.engine()
     names = [f"s-{n:04}" for n in range(engine.capabilities.max_batch + 3)]
@@ -536,8 +553,8 @@ async def test_declared_schedules_are_put_by_workers_however_many_there_are(decl
     declared = tuple(declaring.schedules.declared.values())
     assert [new.id for new in declared] == ["report", "often"]
     for worker in ("w-1", "w-2"):
-        declarer = Declarer(engine, declared, by=worker)
-        assert await declarer.step() > 3600
+        declarer = Declarer(engine, lambda: declared, by=worker)
+        assert await declarer.step() == POLL
 
     often, report = [one async for one in declaring.schedules.list()]
 
@@ -546,6 +563,42 @@ async def test_declared_schedules_are_put_by_workers_however_many_there_are(decl
     assert often.spec.policy.overlap is Overlap.ALLOW
     assert report.spec.calendar == Cron("0 2 * * *", timezone="Europe/Berlin")
     assert (report.spec.template.queue, report.record.version) == ("reports", 1)
+
+
+async def test_a_store_that_has_forgotten_its_workers_gets_what_it_lacks_again(declaring):
+    engine, fleet = await declaring.engine(), Fleet()
+    declared = tuple(declaring.schedules.declared.values())
+    declarer = Declarer(engine, lambda: declared, by="w-1", fleet=fleet)
+    await declarer.step()
+    call = await declaring.call("report", {})
+    newer = declaring.schedules.make("often", timedelta(minutes=7), call)
+    await declaring.schedules.put_many([newer])
+    await declaring.schedules.delete("report", reason="lost")
+    await declarer.step()
+    assert [one.id async for one in declaring.schedules.list()] == ["often"]
+
+    fleet.forgotten += 1
+    await declarer.step()
+
+    often, report = [one async for one in declaring.schedules.list()]
+    assert report.spec.calendar == Cron("0 2 * * *", timezone="Europe/Berlin")
+    assert often.spec.calendar == Interval(420), "another version may have declared it since"
+
+
+async def test_a_schedule_of_a_tenant_that_the_store_knows_is_not_put_again(declaring):
+    engine, fleet = await declaring.engine(), Fleet()
+    report, often = declaring.schedules.declared.values()
+    declared = replace(often, tenant="acme")
+    declarer = Declarer(engine, lambda: [declared], by="w-1", fleet=fleet)
+    await declarer.step()
+    newer = replace(declared, spec=report.spec)
+    await engine.schedules.put_schedules([newer], by="w-2")
+
+    fleet.forgotten += 1
+    await declarer.step()
+
+    known = await engine.schedules.schedule("often", tenant="acme")
+    assert known.spec == newer.spec
 
 
 async def test_a_program_may_put_what_it_declares(declaring):

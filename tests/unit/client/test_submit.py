@@ -256,7 +256,7 @@ class Lossy:
 
 
 def lose(engine, monkeypatch, *errors, stored=True):
-    monkeypatch.setattr(engine, "_jobs", Lossy(engine.jobs, errors, stored=stored))
+    monkeypatch.setattr(engine, "jobs", Lossy(engine.jobs, errors, stored=stored))
 
 
 @pytest.mark.parametrize("was_stored", [True, False])

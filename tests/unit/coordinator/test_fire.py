@@ -27,7 +27,7 @@ from lamplighter.model.outcome import Cancelled, Failed, Outcome, Succeeded
 from lamplighter.model.retry import Retry
 from lamplighter.observability import events
 from lamplighter.port.schedules import NewSchedule, RunState, ScheduleRecord
-from lamplighter.port.store import Engine, queue_topic
+from lamplighter.port.store import CANCEL_TOPIC, Engine, queue_topic
 from lamplighter.port.values import Beat, ClaimRequest
 from lamplighter.testing.clock import Clock, installed
 
@@ -221,6 +221,21 @@ async def test_workers_of_the_queue_are_woken(scene, firer, clock, engine, monke
     clock.advance(seconds=30)
     await firer.step()
     assert woken == [(queue_topic("money"), {"bill": 2})]
+
+
+async def test_workers_hear_of_the_runs_that_a_schedule_cancels(
+    scene, firer, clock, engine, monkeypatch
+):
+    woken = []
+
+    async def notify(topic, jobs=None):
+        woken.append(topic)
+
+    await scene.put("a", overlap="cancel_running")
+    monkeypatch.setattr(engine.wakeup, "notify", notify)
+    clock.advance(seconds=30)
+    await firer.step()
+    assert woken == [queue_topic("money"), CANCEL_TOPIC]
 
 
 async def test_without_schedules_the_store_is_looked_at_once_a_second(firer):
@@ -503,7 +518,9 @@ async def test_a_schedule_is_held_after_so_many_failures_in_a_row(scene, app, fi
     assert record.hold.reason == "its last 2 runs have failed"
     assert [state for _, state in await scene.runs()] == ["dead", "succeeded", "dead", "dead"]
     held = [fields for name, fields in told if name == events.SCHEDULE_HELD]
-    assert held == [{"schedule": "tick", "reason": "its last 2 runs have failed"}]
+    assert held == [
+        {"tenant": "default", "schedule": "tick", "reason": "its last 2 runs have failed"}
+    ]
     await app.schedules.unhold("tick")
     await firer.step()
     assert (await scene.runs())[-1] == (6, "started")

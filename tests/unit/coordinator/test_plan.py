@@ -56,7 +56,7 @@ def test_what_is_due_gets_a_job_and_the_next_time_is_set():
     assert not firing.skips
     (run,) = firing.runs
     assert run.overlap is Overlap.SKIP
-    assert run.job.id == ids.of_occurrence("nightly", START + MINUTE)
+    assert run.job.id == ids.of_occurrence("default", "nightly", START + MINUTE)
     assert (run.job.type, run.job.queue, run.job.schedule) == ("bill", "money", "nightly")
     assert run.job.run_at_ms == START + MINUTE
     assert run.job.extras.metadata == {"scheduled_for": "2026-03-01T00:01:00Z"}
@@ -113,7 +113,7 @@ def test_a_year_of_missed_minutes_is_one_run_and_one_note():
 
 
 def test_jitter_shifts_the_run_and_not_the_occurrence():
-    offset = jitter_of("nightly", 30_000)
+    offset = jitter_of("default", "nightly", 30_000)
     assert 0 < offset <= 30_000
     early = planned(START + MINUTE + offset - 1, jitter_ms=30_000)
     assert (dues(early), early.due_ms) == ([], START + MINUTE + offset)
@@ -146,6 +146,9 @@ def test_it_is_held_after_so_many_failures():
     assert firing.hold is None
     firing = planned(START + MINUTE, given_due=due(failures=3), hold_after=3)
     assert firing.hold == "its last 3 runs have failed"
+    firing = planned(START + MINUTE, given_due=due(failures=1), hold_after=1)
+    assert firing.hold == "its last run has failed"
+    firing = planned(START + MINUTE, given_due=due(failures=3), hold_after=3)
     assert not firing.runs
     assert firing.next_cursor_ms == START
 
@@ -226,8 +229,22 @@ def test_with_all_and_a_wide_window_every_occurrence_is_resolved_exactly_once(
                 break
         assert state.record.due_ms is not None
         assert state.record.due_ms > now
-    offset = jitter_of("nightly", jitter)
+    offset = jitter_of("default", "nightly", jitter)
     expected = range(START + every * 1000, now - offset + 1, every * 1000)
     assert len(seen) + skipped == len(expected)
     assert seen == sorted(set(seen))
     assert set(seen) <= set(expected)
+
+
+def test_a_backfill_of_instants_that_are_hard_to_find_goes_on_from_what_was_found():
+    every_hour = Cron("* * * * *") - Cron("1-59 * * * *")
+    cursor_ms, last_ms, found = START - 8 * DAY, START - DAY, []
+    for _ in range(10):
+        backfill = Backfill(from_ms=cursor_ms, to_ms=last_ms, cursor_ms=cursor_ms, limit=100)
+        firing = planned(START + 1, given_due=due(backfill=backfill), calendar=every_hour)
+        found += dues(firing)
+        if not firing.runs:
+            break
+        cursor_ms = firing.backfill.cursor_ms
+
+    assert found == list(range(START - 8 * DAY + HOUR, last_ms + 1, HOUR))

@@ -1,6 +1,7 @@
 """Rescue and retention, step by step, and the loop that all services share."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from lamplighter.coordinator.rescue import BATCH, MOST, Rescuer
 from lamplighter.fleet import Fleet
 from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreBusy
-from lamplighter.model.job import JobState
+from lamplighter.model.job import Delivery, JobState
 from lamplighter.observability import events
 from lamplighter.port.store import FINISHED_TOPIC, queue_topic
 from lamplighter.port.values import Beat, Expired, Pruned, SettleAnswer
@@ -66,6 +67,39 @@ async def test_a_full_batch_that_cannot_be_moved_does_not_spin(engine, rescuer):
     engine.jobs.answers = {e.claim.job.id: SettleAnswer.RENEWED for e in engine.jobs.expired}
 
     assert await rescuer.step() == 0.5
+
+
+async def test_a_locked_job_is_left_to_a_later_look_and_charged_nothing(engine, rescuer, clock):
+    engine.jobs.expired = expired(3)
+    engine.jobs.locked = {f"{0:026d}"}
+    await rescuer.step()
+    assert engine.jobs.outcomes() == {f"{n:026d}": "abandoned" for n in (1, 2)}
+
+    engine.jobs.settled.clear()
+    engine.jobs.locked.clear()
+    engine.jobs.expired = expired(1)
+    clock.seconds += 0.5
+    await rescuer.step()
+
+    ((settlement,),) = engine.jobs.settled
+    assert (settlement.outcome, settlement.next.losses) == ("released", 0)
+    assert settlement.only_if_expired
+
+
+@pytest.mark.parametrize(("started", "state"), [(True, JobState.DEAD), (False, JobState.WAITING)])
+async def test_a_locked_at_most_once_job_is_dead_only_if_it_was_started(
+    engine, rescuer, clock, started, state
+):
+    (found,) = expired(1, delivery=Delivery.AT_MOST_ONCE)
+    engine.jobs.expired = [replace(found, claim=replace(found.claim, started=started))]
+    engine.jobs.locked = {f"{0:026d}"}
+    await rescuer.step()
+    engine.jobs.locked.clear()
+    clock.seconds += 0.5
+
+    await rescuer.step()
+
+    assert list(engine.jobs.states().values()) == [state]
 
 
 async def test_behind_claims_that_cannot_be_moved_others_are_rescued(engine, rescuer):
@@ -292,6 +326,29 @@ async def test_a_job_out_of_budget_is_dead_and_waiters_are_told(engine, rescuer)
     assert engine.wakeup.notified == [FINISHED_TOPIC]
 
 
+async def test_what_the_rescue_gives_back_or_buries_is_logged(engine, rescuer, caplog):
+    engine.jobs.expired = [*expired(1), Expired(make_claim(1, losses=9), 10)]
+
+    await rescuer.step()
+
+    back, dead = [(one.levelname, one.getMessage()) for one in caplog.records]
+    assert back[0] == "WARNING"
+    assert f"{0:026d}" in back[1]
+    assert "abandoned, runs again in" in back[1]
+    assert dead[0] == "ERROR"
+    assert f"{1:026d}" in dead[1]
+    assert "is dead" in dead[1]
+
+
+async def test_what_the_rescue_does_is_not_logged_unless_wanted(engine, clock, caplog):
+    engine.jobs.expired = expired(1)
+
+    await Rescuer(engine, replace(SETTINGS, log_failures=0)).step()
+
+    assert len(engine.jobs.settled) == 1
+    assert caplog.records == []
+
+
 async def test_one_broken_row_does_not_hide_the_others(engine, rescuer, told):
     engine.jobs.expired = [Expired(SimpleNamespace(job=make_claim(9).job), 1), *expired(2)]
 
@@ -339,6 +396,47 @@ async def test_after_a_jump_of_the_clock_rescue_waits_one_lease(engine, clock, r
     assert engine.jobs.settled == []
     clock.seconds += 1.1
     await rescuer.step()
+    assert engine.jobs.outcomes() == {f"{0:026d}": "abandoned"}
+
+
+async def test_after_a_standstill_shorter_than_a_lease_those_who_slept_too_renew_first(
+    engine, clock, rescuer
+):
+    await rescuer.step()
+    engine.jobs.expired = expired(1)
+    clock.seconds += 20
+
+    for _ in range(10):
+        await rescuer.step()
+        clock.seconds += 0.99
+    assert engine.jobs.settled == []
+    clock.seconds += 0.2
+    await rescuer.step()
+    assert engine.jobs.outcomes() == {f"{0:026d}": "abandoned"}
+
+
+async def test_who_is_stopped_while_asking_lets_others_renew_first(engine, clock, rescuer):
+    await rescuer.step()
+    clock.seconds += 0.5
+    engine.jobs.expired = expired(1)
+    rescue = engine.jobs.rescue
+
+    async def late(limit: int):
+        clock.seconds += 20
+        return await rescue(limit)
+
+    engine.jobs.rescue = late
+    await rescuer.step()
+    assert engine.jobs.settled == []
+
+
+async def test_where_every_step_is_late_jobs_are_rescued_all_the_same(engine, clock, rescuer):
+    await rescuer.step()
+    engine.jobs.expired = expired(1)
+    for _ in range(3):
+        clock.seconds += 11
+        await rescuer.step()
+
     assert engine.jobs.outcomes() == {f"{0:026d}": "abandoned"}
 
 
@@ -455,10 +553,10 @@ async def test_only_who_leads_prunes(engine, clock):
     assert prune.asked == []
 
 
-async def test_the_coordinator_rescues_fires_follows_the_zones_and_prunes(engine):
+async def test_the_coordinator_rescues_fires_follows_the_zones_prunes_and_watches_versions(engine):
     names = [service.name for service in coordinator.services(engine, SETTINGS)]
 
-    assert names == ["rescue", "fire", "zones", "prune"]
+    assert names == ["rescue", "fire", "zones", "prune", "versions"]
 
 
 # ── patience ─────────────────────────────────────────────────────────────────────────────────

@@ -49,7 +49,7 @@ def test_a_harmful_job_that_is_charged_as_it_should_be_violates_nothing():
         {"crashes": 1},
         {"crashes": 3},
         {"losses": 1},
-        {"reason": "failed 1 of 1 attempts"},
+        {"reason": "failed 1 of 1 attempt"},
         {"reason": None},
         {"error": '{"message": "killed by signal 9"}'},
         {"error": None},

@@ -1,5 +1,6 @@
 """The checker must see a violation when there is one, and none when there is none."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -395,3 +396,27 @@ def test_only_hand_outs_while_all_are_backlogged_count():
     served = checker.served_while_backlogged(writes, WEIGHTS, "fair")
 
     assert served == {"light": 1_000, "heavy": 0}
+
+
+def test_a_retry_leaves_death_once_and_without_a_new_generation():
+    back = Write(number=1, job_id="a", old_state="dead", new_state="waiting")
+    retried = History(writes=[back], retries=Counter({"a": 1}))
+    assert checker.state_machine(retried) == []
+
+    retried.writes = [replace(back, generation=1)]
+    assert names(checker.state_machine(retried)) == {"I9"}
+    retried.writes = [back, replace(back, number=2)]
+    assert names(checker.state_machine(retried)) == {"I9"}
+    retried.writes = [replace(back, old_state="succeeded")]
+    assert names(checker.state_machine(retried)) == {"I9"}
+
+
+def test_a_retried_job_may_run_and_end_once_more():
+    ends = [settled(1, 1, "dead"), settled(4, 2, "succeeded")]
+    back = Write(number=2, job_id="a", old_state="dead", new_state="waiting")
+    writes = [ends[0], back, claimed(3, 2), ends[1]]
+    history = History(writes=writes, retries=Counter({"a": 1}))
+
+    assert checker.fencing(history) == []
+    assert checker.bounded_attempts(history, RULES) == []
+    assert names(checker.fencing(History(writes=writes))) == {"I3"}

@@ -40,4 +40,6 @@ def test_a_patch_without_a_hunk_is_refused(tmp_path):
 def test_every_mutant_has_its_patch_and_every_patch_its_mutant():
     (folder,) = {mutant.patch.parent for mutant in MUTANTS}
 
-    assert {path.stem for path in folder.glob("*.patch")} == {mutant.name for mutant in MUTANTS}
+    assert {path.stem for path in folder.glob("*.patch")} == {
+        mutant.patch.stem for mutant in MUTANTS
+    }

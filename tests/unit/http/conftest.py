@@ -10,7 +10,7 @@ import pytest
 
 from lamplighter import App, runtime
 from lamplighter.http import HttpApp
-from lamplighter.model.job import ErrorInfo
+from lamplighter.model.job import Claim, ErrorInfo
 from lamplighter.model.lifecycle import settle
 from lamplighter.model.outcome import Failed, Succeeded
 from lamplighter.model.retry import Retry
@@ -63,11 +63,10 @@ async def store(folder) -> AsyncIterator[App]:
 
 
 @pytest.fixture
-def finish(store):
-    """End a job as a worker would."""
+def take(store):
+    """Claim a job as a worker would, and all others with it."""
 
-    async def end(job_id: str, outcome: Succeeded | Failed) -> None:
-        jobs = (await store.engine()).jobs
+    async def claim(job_id: str) -> Claim:
         request = ClaimRequest(
             nonce=runtime.nonce(),
             worker="w",
@@ -76,9 +75,19 @@ def finish(store):
             limit=1000,
             lease_ms=30_000,
         )
-        for claim in (await jobs.claim(request)).claims:
-            if claim.job.id == job_id:
-                await jobs.settle([settle(claim, outcome, retry=Retry(max_attempts=1))])
+        claims = (await (await store.engine()).jobs.claim(request)).claims
+        return next(claim for claim in claims if claim.job.id == job_id)
+
+    return claim
+
+
+@pytest.fixture
+def finish(store, take):
+    """End a job as a worker would."""
+
+    async def end(job_id: str, outcome: Succeeded | Failed) -> None:
+        settlement = settle(await take(job_id), outcome, retry=Retry(max_attempts=1))
+        await (await store.engine()).jobs.settle([settlement])
 
     return end
 

@@ -6,6 +6,7 @@ import pytest
 
 from lamplighter import App, Retry, Status
 from lamplighter.http import HttpApp, ServiceRefused
+from lamplighter.model.addresses import redacted
 from lamplighter.model.errors import (
     InvalidArguments,
     InvalidOption,
@@ -21,7 +22,9 @@ from lamplighter.model.errors import (
     WrongState,
 )
 from lamplighter.model.job import Level
+from lamplighter.model.journal import Journal, Progress
 from lamplighter.model.names import shown
+from lamplighter.port.values import Recording
 from tests.unit.http.conftest import failed, succeeded
 from tests.unit.server.test_serve import KEY
 
@@ -82,6 +85,16 @@ async def test_every_option_reaches_the_store(app, store):
     assert job.extras.metadata == {"source": "import"}
 
 
+async def test_a_record_shows_how_far_the_job_has_come(app, store, take):
+    handle = await app.submit("charge", ORDER)
+    assert (await handle.record()).progress is None
+    engine = await store.engine()
+    claim = await take(handle.id)
+    journal = Journal(progress=Progress(done=3, total=4, note="nearly"))
+    await engine.jobs.record([Recording(handle.id, claim.fence, journal)])
+    assert (await handle.record()).progress == Progress(done=3, total=4, note="nearly")
+
+
 async def test_an_instant_is_taken_instead_of_a_delay(app):
     when = datetime(2030, 1, 31, 12, tzinfo=UTC)
     handle = await app.submit("charge", ORDER, run_at=when)
@@ -114,15 +127,17 @@ async def test_a_job_is_cancelled(app):
     handle = await app.submit("charge", ORDER)
     assert await handle.cancel(reason="a mistake") == "done"
     assert await handle.status() is Status.CANCELLED
-    with pytest.raises(JobFailed, match="cancelled"):
+    with pytest.raises(JobFailed, match="cancelled") as caught:
         await handle.result(timeout=5)
+    assert "replay()" in caught.value.hint
 
 
 async def test_a_job_that_has_ended_cannot_be_cancelled_but_replayed(app, finish):
     handle = await app.submit("charge", ORDER)
     await finish(handle.id, failed())
-    with pytest.raises(JobFailed, match="CardDeclined: no money"):
+    with pytest.raises(JobFailed, match="CardDeclined: no money") as caught:
         await handle.result(timeout=5)
+    assert "retry()" in caught.value.hint, "it keeps the effect keys"
     with pytest.raises(WrongState):
         await handle.cancel()
     await handle.replay(reason="the card was renewed")
@@ -250,7 +265,8 @@ async def test_the_token_is_read_from_the_environment_or_a_file(address, monkeyp
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(InvalidUrl, match="address") as caught:
         HttpApp(url)
-    assert shown(url) in caught.value.cause
+    public = redacted(url) if isinstance(url, str) else url
+    assert shown(public) in caught.value.cause
     assert "http://127.0.0.1:8080" in caught.value.hint
 
 

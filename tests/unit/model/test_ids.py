@@ -31,15 +31,15 @@ def test_an_id_gives_its_parts_back(time, shard, chance):
 
 
 def test_a_wish_under_a_key_always_has_the_same_id_and_no_other_has_it():
-    wished = of_wish("nightly", 1_700_000_000_000, "k")
+    wished = of_wish("default", "nightly", 1_700_000_000_000, "k")
 
-    assert check_id(wished) == wished == of_wish("nightly", 1_700_000_000_000, "k")
-    assert shard_of(wished) == shard_of_schedule("nightly")
+    assert check_id(wished) == wished == of_wish("default", "nightly", 1_700_000_000_000, "k")
+    assert shard_of(wished) == shard_of_schedule("default", "nightly")
     assert wished not in {
-        of_wish("nightly", 1_700_000_000_000, "l"),
-        of_wish("nightly", 1_700_000_000_001, "k"),
-        of_wish("weekly", 1_700_000_000_000, "k"),
-        of_occurrence("nightly", 1_700_000_000_000),
+        of_wish("default", "nightly", 1_700_000_000_000, "l"),
+        of_wish("default", "nightly", 1_700_000_000_001, "k"),
+        of_wish("default", "weekly", 1_700_000_000_000, "k"),
+        of_occurrence("default", "nightly", 1_700_000_000_000),
     }
 
 

@@ -40,11 +40,19 @@ def test_any_bytes_can_be_unpacked(data):
     assert all(isinstance(line, Line) for line in unpack(data))
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"{}", b'[Infinity, [[0, "info", "text"]]]'])
-def test_what_cannot_be_read_is_a_line_that_says_so(data):
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        (b"", "0 bytes"),
+        (b"\xff", "1 byte"),
+        (b"{}", "2 bytes"),
+        (b'[Infinity, [[0, "info", "text"]]]', "33 bytes"),
+    ],
+)
+def test_what_cannot_be_read_is_a_line_that_says_so(data, size):
     (line,) = unpack(data)
 
-    assert (line.level, line.text) == ("err", f"(a piece of {len(data)} bytes cannot be read)")
+    assert (line.level, line.text) == ("err", f"(a piece of {size} cannot be read)")
 
 
 def test_the_lines_of_pieces_come_in_the_order_of_the_pieces():

@@ -40,6 +40,7 @@ from lamplighter.model.outcome import (
 )
 from lamplighter.model.retry import Retry
 
+LEAST = Delivery.AT_LEAST_ONCE
 SHARED = Abandoned(AbandonCause.CHILD_DIED)
 ERROR = ErrorInfo(type="ValueError", message="boom", kinds=("ValueError", "Exception"))
 JOB = Job(
@@ -56,7 +57,8 @@ CLAIM = Claim(job=JOB, fence=Fence(1, "0" * 16), worker="w", handout=1)
 
 counters = st.integers(0, 12)
 claims = st.builds(
-    lambda **facts: replace(CLAIM, job=replace(JOB, **facts)),
+    lambda *, started, **facts: replace(CLAIM, job=replace(JOB, **facts), started=started),
+    started=st.booleans(),
     attempt=counters,
     crashes=counters,
     losses=counters,
@@ -69,12 +71,12 @@ errors = st.builds(
 )
 outcomes = st.one_of(
     st.builds(Succeeded, st.none() | st.binary(), st.none() | st.text()),
-    st.builds(Failed, errors),
+    st.builds(Failed, errors, began=st.booleans()),
     st.builds(TimedOut, errors),
     st.builds(Rejected, st.text(), st.none() | errors),
     st.builds(Snoozed, st.floats(0, 10**6)),
     st.just(Cancelled()),
-    st.builds(Released, st.booleans()),
+    st.builds(Released, st.booleans(), st.booleans()),
     st.just(Held()),
     st.builds(Abandoned, st.sampled_from(AbandonCause)),
 )
@@ -90,6 +92,16 @@ def at_most_once(claim):
     return replace(claim, job=replace(claim.job, delivery=Delivery.AT_MOST_ONCE))
 
 
+def never_ran(claim, outcome):
+    """Tell whether an at-most-once job was abandoned by nobody's fault before it ran."""
+    return (
+        isinstance(outcome, Abandoned)
+        and outcome.cause is not AbandonCause.CRASHED_ALONE
+        and claim.job.delivery is Delivery.AT_MOST_ONCE
+        and not claim.started
+    )
+
+
 # ── the table ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -103,7 +115,7 @@ def test_the_table_has_no_move_twice():
 def test_a_terminal_state_is_left_only_by_an_operator_or_by_retention():
     events = {move.event for move in TRANSITIONS if move.source in TERMINAL}
 
-    assert events == {"replay", "purge", "prune"}
+    assert events == {"retry", "replay", "purge", "erase", "prune"}
 
 
 def test_every_state_can_be_reached_and_left():
@@ -127,7 +139,8 @@ def test_a_move_that_is_not_in_the_table_is_not_allowed():
 def test_settle_only_makes_moves_of_the_table(claim, outcome, retry, chance):
     settlement = settle(claim, outcome, retry=retry, chance=chance)
 
-    assert settlement.outcome == name_of(outcome)
+    unstarted = never_ran(claim, outcome)
+    assert settlement.outcome == ("released" if unstarted else name_of(outcome))
     assert allowed(JobState.RUNNING, settlement.outcome, settlement.next.state)
     if settlement.cancelled is not None:
         assert allowed(JobState.RUNNING, settlement.outcome, settlement.cancelled.state)
@@ -169,6 +182,8 @@ def test_counters_never_go_down_and_by_one_at_most(claim, outcome, retry, chance
 
     assert min(raised) >= 0
     charged = isinstance(outcome, (Failed, TimedOut, Abandoned)) and outcome != SHARED
+    if never_ran(claim, outcome):
+        charged = False
     assert sum(raised) == (1 if charged else 0)
     assert following.suspect or not job.suspect
 
@@ -183,7 +198,12 @@ def test_what_is_dead_says_why(claim, outcome, retry, chance):
 @given(claims, outcomes, retries, chances)
 def test_at_most_once_never_runs_twice_after_a_start(claim, outcome, retry, chance):
     following = settle(at_most_once(claim), outcome, retry=retry, chance=chance).next
-    came_back_unstarted = isinstance(outcome, (Snoozed, Held)) or outcome == Released()
+    came_back_unstarted = (
+        isinstance(outcome, (Snoozed, Held))
+        or (isinstance(outcome, Released) and not outcome.started)
+        or (isinstance(outcome, Abandoned) and not claim.started)
+        or (isinstance(outcome, Failed) and not outcome.began)
+    )
 
     assert following.state is not JobState.WAITING or came_back_unstarted
 
@@ -218,6 +238,11 @@ def test_a_failure_is_retried_until_its_attempts_are_used_up(outcome):
     assert settlement.next.reason == "failed 3 of 3 attempts"
 
 
+def test_one_attempt_is_not_told_as_several():
+    settlement = settle(CLAIM, Failed(ERROR), retry=Retry(max_attempts=1))
+    assert settlement.next.reason == "failed 1 of 1 attempt"
+
+
 def test_the_submissions_own_policy_goes_before_the_types():
     extras = Extras(retry=Retry(fixed=7, max_attempts=9))
     claim = replace(CLAIM, job=replace(JOB, extras=extras))
@@ -250,6 +275,61 @@ def test_a_started_job_given_back_is_dead_only_when_it_may_run_at_most_once():
     assert settle(CLAIM, Released(started=True)).next.state is JobState.WAITING
     assert settle(at_most_once(CLAIM), Released(started=True)).next.state is JobState.DEAD
     assert settle(at_most_once(CLAIM), Released()).next.state is JobState.WAITING
+
+
+@pytest.mark.parametrize("cause", [AbandonCause.WORKER_LOST, AbandonCause.CHILD_DIED])
+def test_an_abandoned_at_most_once_job_is_dead_only_with_its_start_mark(cause):
+    claim = at_most_once(CLAIM)
+    unstarted = settle(claim, Abandoned(cause), only_if_expired=True)
+    started = settle(replace(claim, started=True), Abandoned(cause), only_if_expired=True)
+
+    assert (unstarted.outcome, unstarted.next.state) == ("released", JobState.WAITING)
+    assert (unstarted.next.losses, unstarted.next.crashes, unstarted.next.suspect) == (0, 0, False)
+    assert unstarted.only_if_unstarted
+    assert not unstarted.history
+    assert (started.outcome, started.next.state) == ("abandoned", JobState.DEAD)
+    assert not started.only_if_unstarted
+    assert unstarted.only_if_expired
+    assert started.only_if_expired
+
+
+def test_an_at_most_once_job_that_failed_before_its_handler_was_called_is_tried_again():
+    claim = at_most_once(CLAIM)
+    retry = Retry(max_attempts=2, jitter=0)
+    first = settle(claim, Failed(ERROR, began=False), retry=retry)
+    again = replace(claim, job=replace(claim.job, attempt=first.next.attempt))
+    last = settle(again, Failed(ERROR, began=False), retry=retry)
+    called = settle(again, Failed(ERROR), retry=Retry())
+
+    assert (first.next.state, first.next.delay_ms) == (JobState.WAITING, 1_000)
+    assert first.history
+    assert last.next.state is JobState.DEAD
+    assert last.next.reason == "failed 2 of 2 attempts; its handler was never called: boom"
+    assert (called.next.state, called.next.delay_ms) == (JobState.DEAD, 0)
+    assert "at most once" in called.next.reason
+
+
+def test_an_at_most_once_job_whose_processes_die_while_they_start_is_poison_like_any_other():
+    claim, died = at_most_once(CLAIM), Abandoned(AbandonCause.CRASHED_ALONE, how="killed")
+    for _ in range(CRASH_BUDGET - 1):
+        following = settle(claim, died).next
+        assert (
+            following == settle(replace(claim, job=replace(claim.job, delivery=LEAST)), died).next
+        )
+        assert following.state is JobState.WAITING
+        assert following.delay_ms > 0
+        claim = replace(claim, job=replace(claim.job, crashes=following.crashes))
+    last = settle(claim, died).next
+
+    assert last.state is JobState.DEAD
+    assert last.reason.startswith("poison: it killed its process 3 times")
+    assert last.reason.endswith("; its handler was never called: killed")
+    assert settle(replace(at_most_once(CLAIM), started=True), died).next.state is JobState.DEAD
+
+
+def test_who_is_not_certain_that_a_job_never_started_leaves_it_to_the_mark():
+    assert settle(CLAIM, Released(certain=False)).only_if_unstarted
+    assert not settle(CLAIM, Released()).only_if_unstarted
 
 
 def test_a_vanished_worker_is_a_loss_and_makes_suspect_before_it_kills():

@@ -10,12 +10,16 @@ from lamplighter.model.names import KEY_LIMIT, NAME_LIMIT, check_key, check_name
 plain = st.characters(exclude_categories=["Cc", "Cs"])
 
 
-@given(st.text(plain, min_size=1, max_size=NAME_LIMIT))
+def texts(longest: int) -> st.SearchStrategy[str]:
+    return st.text(plain, min_size=1, max_size=longest).filter(lambda text: text not in {".", ".."})
+
+
+@given(texts(NAME_LIMIT))
 def test_any_text_without_control_characters_is_a_name(text):
     assert check_name("queue", text) == text
 
 
-@given(st.text(plain, min_size=1, max_size=KEY_LIMIT))
+@given(texts(KEY_LIMIT))
 def test_keys_may_be_longer_than_names(text):
     assert check_key(text) == text
 

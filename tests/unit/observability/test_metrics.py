@@ -20,6 +20,7 @@ NAMES = [
     "lamplighter_jobs_dead_total",
     "lamplighter_leases_expired_total",
     "lamplighter_stale_settles_total",
+    "lamplighter_output_dropped_lines_total",
     "lamplighter_slots",
     "lamplighter_slots_busy",
     "lamplighter_utilisation_ratio",

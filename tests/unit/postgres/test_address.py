@@ -2,7 +2,8 @@
 
 import pytest
 
-from lamplighter.engines.postgres.address import parse, shown
+from lamplighter.engines.postgres.address import parse
+from lamplighter.model.addresses import redacted
 from lamplighter.model.errors import InvalidUrl
 
 
@@ -103,14 +104,14 @@ def test_an_address_that_cannot_be_read_says_what_to_write(url: str):
     ],
 )
 def test_a_password_is_in_no_error_and_in_no_shown_address(url: str):
-    assert "secret" not in shown(url)
+    assert "secret" not in redacted(url)
     assert "secret" not in _everything_said(url)
 
 
 def test_an_address_without_a_password_is_shown_as_it_is():
     url = "postgresql://ada@one,two:5433/db?schema=jobs&sslmode=require"
 
-    assert shown(url) == url
+    assert redacted(url) == url
 
 
 def _everything_said(url: str) -> str:

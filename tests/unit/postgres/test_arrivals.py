@@ -5,16 +5,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.connect import connect
 from lamplighter.port.conformance.builders import new_job, request
+from lamplighter.port.store import Engine
 
 LANES = 120
 NEW = tuple(f"new-{number}" for number in range(LANES))
 
 
 @pytest.fixture
-async def engines(url: str) -> AsyncIterator[list[PostgresEngine]]:
-    opened = [PostgresEngine(url) for _ in range(3)]
+async def engines(url: str) -> AsyncIterator[list[Engine]]:
+    opened = [connect(url) for _ in range(3)]
     for one in opened:
         await one.open()
     yield opened
@@ -22,7 +23,7 @@ async def engines(url: str) -> AsyncIterator[list[PostgresEngine]]:
         await one.close()
 
 
-async def test_jobs_in_lanes_made_during_a_claim_are_handed_out(engines: list[PostgresEngine]):
+async def test_jobs_in_lanes_made_during_a_claim_are_handed_out(engines: list[Engine]):
     known, unknown, worker = engines
     sent: set[str] = set()
     handed: set[str] = set()

@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lamplighter.cli.main import main
+from lamplighter.connect import connect
 from lamplighter.engines.postgres import installer, refusal, statements
 from lamplighter.engines.postgres.address import parse
 from lamplighter.engines.postgres.connection import connect_patiently
-from lamplighter.engines.postgres.engine import PostgresEngine
 from lamplighter.model.errors import StoreUnreachable
 from lamplighter.port.checkup import Grade
 from tests.servers.postgres import Server, find_servers, newest_server, start
@@ -140,7 +140,7 @@ async def test_a_migration_that_is_killed_half_way_leaves_nothing(
 ):
     slow = (*statements.migrations(), "SELECT pg_sleep(60)")
     monkeypatch.setattr(statements, "migrations", lambda: slow)
-    engine = PostgresEngine(busy.url(application_name="half"), deadline=1.0)
+    engine = connect(busy.url(application_name="half"), deadline=1.0)
     making = asyncio.create_task(engine.migrate())
     with busy.connect() as admin:
         # It is begun again, and killed again, until its time is over.
@@ -200,8 +200,8 @@ async def test_a_server_that_is_too_old_is_refused_and_looked_at():
     old.start()
     try:
         with pytest.raises(StoreUnreachable, match=r"PostgreSQL 13\.4; 14 or newer"):
-            await PostgresEngine(old.url).open()
-        (found,) = (await PostgresEngine(old.url).check_up()).findings
+            await connect(old.url).open()
+        (found,) = (await connect(old.url).check_up()).findings
     finally:
         old.close()
         old.join(5)

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.connect import connect
 from lamplighter.port.conformance.builders import (
     claim_one,
     completed,
@@ -19,6 +19,7 @@ from lamplighter.port.conformance.builders import (
     settle_one,
 )
 from lamplighter.port.conformance.clock import VirtualClock
+from lamplighter.port.store import Engine
 from lamplighter.port.values import Pruned, Retention
 
 DAY_MS = 86_400_000
@@ -33,15 +34,15 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-async def engine(url: str, clock: VirtualClock) -> AsyncIterator[PostgresEngine]:
-    opened = PostgresEngine(url, clock_ms=clock.now_ms)
+async def engine(url: str, clock: VirtualClock) -> AsyncIterator[Engine]:
+    opened = connect(url, clock_ms=clock.now_ms)
     await opened.open()
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-def inside(engine: PostgresEngine, url: str, admin: psycopg.Connection) -> psycopg.Connection:
+def inside(engine: Engine, url: str, admin: psycopg.Connection) -> psycopg.Connection:
     """A connection that looks into the engine's own schema."""
     schema = parse_qs(urlsplit(url).query)["schema"][0]
     admin.execute("SELECT set_config('search_path', %s, false)", (schema,))
@@ -49,7 +50,7 @@ def inside(engine: PostgresEngine, url: str, admin: psycopg.Connection) -> psyco
 
 
 async def test_the_tables_of_today_and_the_next_three_days_are_made_once(
-    engine: PostgresEngine, inside: psycopg.Connection, clock: VirtualClock
+    engine: Engine, inside: psycopg.Connection, clock: VirtualClock
 ) -> None:
     await engine.jobs.prune(WEEK, 100)
     assert _days(inside) == NAMES
@@ -62,7 +63,7 @@ async def test_the_tables_of_today_and_the_next_three_days_are_made_once(
 
 
 async def test_what_finished_before_its_day_was_made_stays_and_goes_by_its_age(
-    engine: PostgresEngine, inside: psycopg.Connection, clock: VirtualClock
+    engine: Engine, inside: psycopg.Connection, clock: VirtualClock
 ) -> None:
     early = await finished(engine)
 
@@ -77,7 +78,7 @@ async def test_what_finished_before_its_day_was_made_stays_and_goes_by_its_age(
 
 
 async def test_a_day_goes_whole_when_its_last_instant_is_past_the_retention(
-    engine: PostgresEngine, inside: psycopg.Connection, clock: VirtualClock
+    engine: Engine, inside: psycopg.Connection, clock: VirtualClock
 ) -> None:
     await engine.jobs.prune(WEEK, 100)
     ended = [await finished(engine) for _ in range(3)]
@@ -94,7 +95,7 @@ async def test_a_day_goes_whole_when_its_last_instant_is_past_the_retention(
 
 
 async def test_jobs_with_a_story_leave_a_day_with_it_before_the_others(
-    engine: PostgresEngine, inside: psycopg.Connection, clock: VirtualClock
+    engine: Engine, inside: psycopg.Connection, clock: VirtualClock
 ) -> None:
     await engine.jobs.prune(WEEK, 100)
     plain = await finished(engine)
@@ -119,7 +120,7 @@ async def test_jobs_with_a_story_leave_a_day_with_it_before_the_others(
 
 
 async def test_a_job_that_is_replayed_while_its_day_is_being_removed_keeps_its_story(
-    engine: PostgresEngine, clock: VirtualClock
+    engine: Engine, clock: VirtualClock
 ) -> None:
     await engine.jobs.prune(WEEK, 100)
     plain, wordy = await finished(engine), await running(engine)
@@ -139,7 +140,7 @@ async def test_a_job_that_is_replayed_while_its_day_is_being_removed_keeps_its_s
 
 
 async def test_less_than_a_day_is_kept_to_the_millisecond(
-    engine: PostgresEngine, clock: VirtualClock
+    engine: Engine, clock: VirtualClock
 ) -> None:
     hour = Retention(finished_ms=3_600_000)
     await engine.jobs.prune(hour, 100)
@@ -152,7 +153,7 @@ async def test_less_than_a_day_is_kept_to_the_millisecond(
 
 
 async def test_too_many_jobs_go_oldest_first_wherever_they_stand(
-    engine: PostgresEngine, inside: psycopg.Connection, clock: VirtualClock
+    engine: Engine, inside: psycopg.Connection, clock: VirtualClock
 ) -> None:
     early = [await finished(engine) for _ in range(2)]
     await engine.jobs.prune(WEEK, 100)
@@ -171,7 +172,7 @@ async def test_too_many_jobs_go_oldest_first_wherever_they_stand(
 
 
 async def test_a_day_in_use_is_left_for_later_and_nobody_waits_for_it_long(
-    engine: PostgresEngine, inside: psycopg.Connection, clock: VirtualClock
+    engine: Engine, inside: psycopg.Connection, clock: VirtualClock
 ) -> None:
     await engine.jobs.prune(WEEK, 100)
     await finished(engine)
@@ -189,7 +190,7 @@ async def test_a_day_in_use_is_left_for_later_and_nobody_waits_for_it_long(
 
 
 async def test_the_function_that_drops_a_day_refuses_all_but_old_days(
-    engine: PostgresEngine, inside: psycopg.Connection, clock: VirtualClock
+    engine: Engine, inside: psycopg.Connection, clock: VirtualClock
 ) -> None:
     await engine.jobs.prune(WEEK, 100)
     inside.execute("CREATE TABLE done_19990101 (LIKE done)")
@@ -202,7 +203,7 @@ async def test_the_function_that_drops_a_day_refuses_all_but_old_days(
     assert _days(inside) == NAMES
 
 
-async def _exists(engine: PostgresEngine, job_id: str) -> bool:
+async def _exists(engine: Engine, job_id: str) -> bool:
     return await engine.inspector.job(job_id) is not None
 
 

@@ -9,6 +9,7 @@ import pytest
 from psycopg import sql
 
 from lamplighter import runtime
+from lamplighter.connect import connect
 from lamplighter.engines.postgres import server as host
 from lamplighter.engines.postgres import statements
 from lamplighter.engines.postgres.checkup import durability, session, store, upkeep
@@ -21,7 +22,6 @@ from lamplighter.engines.postgres.checkup.facts import (
     Setting,
     Standby,
 )
-from lamplighter.engines.postgres.engine import PostgresEngine
 from lamplighter.engines.postgres.verbs.check_up import CHECKS
 from lamplighter.model.errors import StoreReadOnly, StoreUnreachable
 from lamplighter.port.checkup import Checkup, Finding, Grade, Overdue
@@ -237,7 +237,7 @@ def inside(database: str) -> Iterator[psycopg.Connection]:
 
 
 async def look(url: str) -> Checkup:
-    return await PostgresEngine(url).check_up()
+    return await connect(url).check_up()
 
 
 async def finding(url: str, check: str) -> Finding:
@@ -246,7 +246,7 @@ async def finding(url: str, check: str) -> Finding:
 
 
 async def made(url: str) -> str:
-    await PostgresEngine(url).migrate()
+    await connect(url).migrate()
     return url
 
 
@@ -381,7 +381,7 @@ async def test_dead_rows_are_counted(database: str, inside: psycopg.Connection):
 
 
 async def test_days_that_were_not_made_ahead_are_missed(database: str, inside: psycopg.Connection):
-    engine = PostgresEngine(await made(database))
+    engine = connect(await made(database))
     assert (await finding(database, "days")).grade is Grade.NOTE
     await engine.open()
     await engine.jobs.prune(Retention(), 10)
@@ -439,14 +439,14 @@ async def test_a_server_that_may_forget_is_refused_unless_the_url_accepts_it(
 ):
     name = database.rpartition("/")[2]
     inside.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
-    engine = PostgresEngine(database)
+    engine = connect(database)
 
     with pytest.raises(StoreUnreachable, match="synchronous_commit=off") as refused:
         await engine.open()
     assert "durability=none" in refused.value.hint
     assert inside.execute("SELECT to_regnamespace('lamplighter')").fetchone() == (None,)
 
-    accepting = PostgresEngine(with_parts(database, durability="none"))
+    accepting = connect(with_parts(database, durability="none"))
     await accepting.open()
     await accepting.close()
     assert not accepting.capabilities.durable_submit
@@ -459,7 +459,7 @@ async def test_a_role_that_may_forget_is_refused(database: str, inside: psycopg.
     inside.execute("ALTER ROLE hasty SET synchronous_commit = off")
     try:
         with pytest.raises(StoreUnreachable, match="synchronous_commit=off"):
-            await PostgresEngine(database.replace("postgres@", "hasty@")).open()
+            await connect(database.replace("postgres@", "hasty@")).open()
     finally:
         inside.execute("DROP ROLE hasty")
 
@@ -467,7 +467,7 @@ async def test_a_role_that_may_forget_is_refused(database: str, inside: psycopg.
 async def test_a_server_without_fsync_is_refused(tmp_path: Path):
     with start(newest_server(), tmp_path, fast=True) as server:
         with pytest.raises(StoreUnreachable, match="fsync=off"):
-            await PostgresEngine(server.url()).open()
+            await connect(server.url()).open()
         assert (await finding(server.url(), "fsync")).grade is Grade.PROBLEM
         accepted = await finding(server.url(durability="none"), "fsync")
         assert accepted.grade is Grade.WARNING
@@ -481,6 +481,6 @@ async def test_sessions_that_only_read_are_refused_with_the_reason(
     inside.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
 
     with pytest.raises(StoreReadOnly, match="only read"):
-        await PostgresEngine(database).open()
+        await connect(database).open()
     with pytest.raises(StoreReadOnly, match="default_transaction_read_only"):
-        await PostgresEngine(with_parts(database, target_session_attrs="any")).open()
+        await connect(with_parts(database, target_session_attrs="any")).open()

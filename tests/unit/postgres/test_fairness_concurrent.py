@@ -7,9 +7,10 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.connect import connect
 from lamplighter.model.job import Claim, Level
 from lamplighter.port.conformance.builders import claim, completed, jobs_of, new_job, submit
+from lamplighter.port.store import Engine
 from lamplighter.port.values import QueueSettings, TenantSettings
 from tests.unit.postgres.plans.stores import FULL
 
@@ -22,12 +23,12 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
-async def engines(url: str) -> AsyncIterator[list[PostgresEngine]]:
+async def engines(url: str) -> AsyncIterator[list[Engine]]:
     """Several engines on one store, none of which shares a connection with another."""
     async with AsyncExitStack() as stack:
-        opened: list[PostgresEngine] = []
+        opened: list[Engine] = []
         for _ in range(CLAIMERS):
-            engine = PostgresEngine(url)
+            engine = connect(url)
             await engine.open()
             stack.push_async_callback(engine.close)
             opened.append(engine)
@@ -35,7 +36,7 @@ async def engines(url: str) -> AsyncIterator[list[PostgresEngine]]:
 
 
 async def test_weights_are_kept_in_every_window_of_eight_claimers(
-    engines: list[PostgresEngine],
+    engines: list[Engine],
 ) -> None:
     total = 3 * WINDOW
     for tenant, weight in WEIGHTS.items():
@@ -56,7 +57,7 @@ async def test_weights_are_kept_in_every_window_of_eight_claimers(
 
 
 async def test_ten_jobs_that_come_while_eight_claim_a_flood_are_among_the_next_forty(
-    engines: list[PostgresEngine],
+    engines: list[Engine],
 ) -> None:
     await submit(engines[0], *jobs_of("flood", FLOOD))
     claiming = asyncio.create_task(_claim_together(engines, 2_000))
@@ -73,7 +74,7 @@ async def test_ten_jobs_that_come_while_eight_claim_a_flood_are_among_the_next_f
 
 
 async def test_nobody_starves_while_eight_claim_what_is_critical(
-    engines: list[PostgresEngine],
+    engines: list[Engine],
 ) -> None:
     settings = QueueSettings(max_wait_ms=1)
     await engines[0].settings.put_queue("default", settings, by="test", reason="for the test")
@@ -88,17 +89,17 @@ async def test_nobody_starves_while_eight_claim_what_is_critical(
     assert handout <= 10
 
 
-async def _until_handed_out(engine: PostgresEngine, many: int) -> None:
+async def _until_handed_out(engine: Engine, many: int) -> None:
     async with asyncio.timeout(60):
         while (await engine.inspector.queues())[0].handouts < many:
             pass
 
 
-async def _claim_together(engines: list[PostgresEngine], total: int) -> list[Claim]:
+async def _claim_together(engines: list[Engine], total: int) -> list[Claim]:
     """Let all claim and settle side by side until there are enough; in the order of hand-outs."""
     taken: list[Claim] = []
 
-    async def work(engine: PostgresEngine) -> None:
+    async def work(engine: Engine) -> None:
         while len(taken) < total:
             mine = await claim(engine, 7)
             taken.extend(mine)

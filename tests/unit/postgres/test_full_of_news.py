@@ -7,12 +7,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from lamplighter.connect import connect
 from lamplighter.engines.postgres import wakeup
-from lamplighter.engines.postgres.engine import PostgresEngine
 from lamplighter.engines.postgres.wakeup import channel_of
 from lamplighter.model.errors import StoreError
 from lamplighter.port.checkup import Grade
 from lamplighter.port.conformance.builders import new_job
+from lamplighter.port.store import Engine
 from lamplighter.port.values import SubmitAnswer
 from tests.servers.postgres import Server, newest_server, start
 
@@ -43,8 +44,8 @@ def sleeper(small: Server) -> Iterator[psycopg.Connection]:
 
 
 @pytest.fixture
-async def engine(small: Server) -> AsyncIterator[PostgresEngine]:
-    opened = PostgresEngine(small.url())
+async def engine(small: Server) -> AsyncIterator[Engine]:
+    opened = connect(small.url())
     await opened.open()
     yield opened
     await opened.close()
@@ -67,7 +68,7 @@ def complaints(server: Server) -> int:
 
 
 async def test_a_single_job_is_stored_and_answered_as_ever(
-    small: Server, sleeper: psycopg.Connection, engine: PostgresEngine
+    small: Server, sleeper: psycopg.Connection, engine: Engine
 ):
     fill(small)
     before = complaints(small)
@@ -83,7 +84,7 @@ async def test_a_single_job_is_stored_and_answered_as_ever(
 
 
 async def test_telling_is_given_up_for_a_while(
-    small: Server, sleeper: psycopg.Connection, engine: PostgresEngine, until
+    small: Server, sleeper: psycopg.Connection, engine: Engine, until
 ):
     fill(small)
     before = complaints(small)
@@ -100,7 +101,7 @@ async def test_telling_is_given_up_for_a_while(
 async def test_it_is_tried_again_after_a_while_without_an_error(
     small: Server,
     sleeper: psycopg.Connection,
-    engine: PostgresEngine,
+    engine: Engine,
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(wakeup, "_MUTE_SECONDS", 0.0)
@@ -119,7 +120,7 @@ async def test_it_is_tried_again_after_a_while_without_an_error(
 async def test_it_is_told_again_when_there_is_room(
     small: Server,
     sleeper: psycopg.Connection,
-    engine: PostgresEngine,
+    engine: Engine,
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(wakeup, "_MUTE_SECONDS", 0.0)
@@ -141,7 +142,7 @@ async def test_it_is_told_again_when_there_is_room(
         assert [note.channel for note in heard] == [CHANNEL]
 
 
-async def test_a_job_that_is_too_much_itself_is_told(engine: PostgresEngine, small: Server):
+async def test_a_job_that_is_too_much_itself_is_told(engine: Engine, small: Server):
     # Longer than a key in an index can be.
     too_long = "".join(chr(0x4E00 + n * 7919 % 20000) for n in range(4000))
 
@@ -153,7 +154,7 @@ async def test_a_job_that_is_too_much_itself_is_told(engine: PostgresEngine, sma
 
 
 async def test_doctor_warns_before_it_is_full(small: Server, sleeper: psycopg.Connection):
-    engine = PostgresEngine(small.url())
+    engine = connect(small.url())
     fill(small)
 
     (found,) = [one for one in (await engine.check_up()).findings if one.check == "wake-ups"]

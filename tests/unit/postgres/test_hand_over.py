@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.connect import connect
 from lamplighter.model.job import Level
 from lamplighter.port.conformance.builders import handed_out, new_job, submit
 from lamplighter.port.conformance.clock import VirtualClock
+from lamplighter.port.store import Engine
 from lamplighter.port.values import TenantSettings
 
 LATER = 60_000
@@ -20,8 +21,8 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-async def engine(url: str, clock: VirtualClock) -> AsyncIterator[PostgresEngine]:
-    one = PostgresEngine(url, clock.now_ms)
+async def engine(url: str, clock: VirtualClock) -> AsyncIterator[Engine]:
+    one = connect(url, clock_ms=clock.now_ms)
     await one.open()
     yield one
     await one.close()
@@ -34,7 +35,7 @@ def turns(admin: psycopg.Connection, url: str) -> list[tuple[int, int]]:
 
 
 async def test_one_job_after_the_other_is_handed_out_without_a_turn(
-    engine: PostgresEngine, admin: psycopg.Connection, url: str
+    engine: Engine, admin: psycopg.Connection, url: str
 ):
     for number in range(25):
         ids = await submit(engine, new_job(tenant=f"tenant-{number % 3}"))
@@ -45,7 +46,7 @@ async def test_one_job_after_the_other_is_handed_out_without_a_turn(
 
 
 async def test_the_turn_of_later_jobs_sleeps_on(
-    engine: PostgresEngine, admin: psycopg.Connection, url: str, clock: VirtualClock
+    engine: Engine, admin: psycopg.Connection, url: str, clock: VirtualClock
 ):
     later = await submit(engine, new_job(delay_ms=LATER), new_job(delay_ms=LATER))
     assert await handed_out(engine, 5) == []
@@ -60,7 +61,7 @@ async def test_the_turn_of_later_jobs_sleeps_on(
 
 
 async def test_a_job_that_brings_an_earlier_one_along_joins_the_line(
-    engine: PostgresEngine, clock: VirtualClock
+    engine: Engine, clock: VirtualClock
 ):
     later = await submit(engine, new_job(delay_ms=LATER))
     assert await handed_out(engine, 5) == []
@@ -74,7 +75,7 @@ async def test_a_job_that_brings_an_earlier_one_along_joins_the_line(
     assert await handed_out(engine, 5) == later
 
 
-async def test_a_held_tenants_job_stays(engine: PostgresEngine):
+async def test_a_held_tenants_job_stays(engine: Engine):
     await engine.settings.put_tenant("a", TenantSettings(held=True), by="me", reason="test")
     ids = await submit(engine, new_job(tenant="a"))
     assert await handed_out(engine, 5) == []
@@ -83,12 +84,12 @@ async def test_a_held_tenants_job_stays(engine: PostgresEngine):
     assert await handed_out(engine, 5) == ids
 
 
-async def test_a_type_that_was_not_asked_for_stays(engine: PostgresEngine):
+async def test_a_type_that_was_not_asked_for_stays(engine: Engine):
     ids = await submit(engine, new_job("rare"), new_job("work"))
     assert await handed_out(engine, 5) == ids[1:]
 
 
-async def test_who_was_served_at_once_has_paid_for_it(engine: PostgresEngine):
+async def test_who_was_served_at_once_has_paid_for_it(engine: Engine):
     for _ in range(4):
         await submit(engine, new_job(tenant="a"))
         assert len(await handed_out(engine, 5)) == 1
@@ -100,7 +101,7 @@ async def test_who_was_served_at_once_has_paid_for_it(engine: PostgresEngine):
 
 
 async def test_a_higher_level_is_served_at_once_and_the_lower_one_after_it(
-    engine: PostgresEngine, admin: psycopg.Connection, url: str
+    engine: Engine, admin: psycopg.Connection, url: str
 ):
     low = await submit(engine, *(new_job(level=Level.LOW) for _ in range(3)))
     high = await submit(engine, new_job(level=Level.CRITICAL))
@@ -111,7 +112,7 @@ async def test_a_higher_level_is_served_at_once_and_the_lower_one_after_it(
 
 
 async def test_the_tenth_hand_out_goes_to_who_starves_on_another_level(
-    engine: PostgresEngine, clock: VirtualClock
+    engine: Engine, clock: VirtualClock
 ):
     for level in (Level.CRITICAL, Level.LOW):
         await submit(engine, new_job(level=level))

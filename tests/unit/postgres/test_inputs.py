@@ -6,11 +6,12 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.connect import connect
 from lamplighter.model.errors import InvalidInput, StoreDamaged
 from lamplighter.model.job import Fence, IdempotencyKey, JobState
 from lamplighter.model.lifecycle import Next
 from lamplighter.port.conformance.builders import failed, new_id, new_job, running
+from lamplighter.port.store import Engine
 from lamplighter.port.values import (
     ClaimRequest,
     JobFilter,
@@ -25,12 +26,12 @@ BY = {"by": "ada", "reason": "test"}
 WIDE, WIDER, WIDEST = 2**31, 2**63, 10**30
 NUL, HALF = "a\0b", "a\ud800"
 
-Ask = Callable[[PostgresEngine], Awaitable[object]]
+Ask = Callable[[Engine], Awaitable[object]]
 
 
 @pytest.fixture
-async def engine(url: str) -> AsyncIterator[PostgresEngine]:
-    opened = PostgresEngine(url)
+async def engine(url: str) -> AsyncIterator[Engine]:
+    opened = connect(url)
     await opened.open()
     yield opened
     await opened.close()
@@ -80,7 +81,7 @@ NUMBERS: dict[str, tuple[int, Ask]] = {
 
 
 @pytest.mark.parametrize("what", NUMBERS)
-async def test_a_number_that_is_too_large_is_named(engine: PostgresEngine, what: str):
+async def test_a_number_that_is_too_large_is_named(engine: Engine, what: str):
     value, ask = NUMBERS[what]
 
     with pytest.raises(InvalidInput, match="too large") as refused:
@@ -91,7 +92,7 @@ async def test_a_number_that_is_too_large_is_named(engine: PostgresEngine, what:
     assert refused.value.hint
 
 
-async def test_a_delay_that_ends_beyond_all_time_is_refused_in_a_batch(engine: PostgresEngine):
+async def test_a_delay_that_ends_beyond_all_time_is_refused_in_a_batch(engine: Engine):
     taken = await running(engine)
     again = Next(state=JobState.WAITING, delay_ms=WIDER - 1)
 
@@ -101,7 +102,7 @@ async def test_a_delay_that_ends_beyond_all_time_is_refused_in_a_batch(engine: P
         await engine.jobs.settle([replace(failed(taken), next=again)])
 
 
-TEXTS: dict[str, Callable[[PostgresEngine, str], Awaitable[object]]] = {
+TEXTS: dict[str, Callable[[Engine, str], Awaitable[object]]] = {
     "a tenant": lambda e, text: e.jobs.submit([new_job(tenant=text)]),
     "a tenant in a batch": lambda e, text: e.jobs.submit([new_job(), new_job(tenant=text)]),
     "a queue": lambda e, text: e.jobs.submit([new_job(queue=text)]),
@@ -118,7 +119,7 @@ TEXTS: dict[str, Callable[[PostgresEngine, str], Awaitable[object]]] = {
 @pytest.mark.parametrize("text", [NUL, HALF], ids=["NUL", "half of a character"])
 @pytest.mark.parametrize("what", TEXTS)
 async def test_a_text_that_cannot_be_kept_is_named(
-    engine: PostgresEngine, admin: psycopg.Connection, what: str, text: str
+    engine: Engine, admin: psycopg.Connection, what: str, text: str
 ):
     with pytest.raises(InvalidInput, match="cannot keep") as refused:
         await TEXTS[what](engine, text)
@@ -129,7 +130,7 @@ async def test_a_text_that_cannot_be_kept_is_named(
 
 
 @pytest.mark.parametrize("bad", ["", "x" * 26, "0" * 25, "é" * 26])
-async def test_what_is_no_job_id_is_not_stored(engine: PostgresEngine, bad: str):
+async def test_what_is_no_job_id_is_not_stored(engine: Engine, bad: str):
     for jobs in ([new_job(id=bad)], [new_job(), new_job(id=bad)]):
         with pytest.raises(InvalidInput, match="job") as refused:
             await engine.jobs.submit(jobs)
@@ -137,9 +138,7 @@ async def test_what_is_no_job_id_is_not_stored(engine: PostgresEngine, bad: str)
     assert await engine.inspector.queues() == []
 
 
-async def test_a_refused_value_costs_no_connection(
-    engine: PostgresEngine, admin: psycopg.Connection
-):
+async def test_a_refused_value_costs_no_connection(engine: Engine, admin: psycopg.Connection):
     await engine.jobs.rescue(1)
     before = connections(admin)
     for text in (NUL, HALF):
@@ -158,7 +157,7 @@ def connections(admin: psycopg.Connection) -> set[int]:
 
 
 async def test_a_function_that_is_gone_is_not_the_callers_fault(
-    engine: PostgresEngine, admin: psycopg.Connection, url: str
+    engine: Engine, admin: psycopg.Connection, url: str
 ):
     schema = url.partition("schema=")[2].partition("&")[0]
     admin.execute(f"DROP FUNCTION {schema}.rescue")

@@ -21,7 +21,7 @@ from lamplighter.model.errors import (
 from tests.servers.postgres import Server, find_servers, standby, start
 from tests.servers.stores import with_parts
 
-NEWEST = len(statements.migrations())
+NEWEST = statements.layouts().newest
 LONG = 20.0
 
 
@@ -89,7 +89,7 @@ async def test_functions_do_not_depend_on_the_search_path_of_the_caller(url: str
     await prepare(url)
     pools = Pools(parse(url), LONG, None)
 
-    rows = await pools.rows(f"SELECT * FROM {pools.function('beat')}('w', 1)")
+    rows = await pools.rows(f"SELECT * FROM {pools.function('beat')}('w', 1, '{{}}')")
 
     assert rows == [(False, 1, 0)]
     await pools.close()
@@ -101,6 +101,18 @@ async def test_a_newer_store_is_left_alone(url: str, admin: psycopg.Connection):
 
     for migrate in (False, True):
         with pytest.raises(StoreNewer, match="99"):
+            await prepare(url, migrate=migrate)
+
+
+async def test_a_store_from_before_the_first_release_is_left_alone(
+    url: str, admin: psycopg.Connection
+):
+    await prepare(url)
+    old = statements.FIRST - 1
+    admin.execute(f"UPDATE {schema_of(url)}.meta SET value = {old} WHERE name = 'version'")
+
+    for migrate in (False, True):
+        with pytest.raises(StoreOlder, match=rf"has version {old}, .* cannot be migrated"):
             await prepare(url, migrate=migrate)
 
 
@@ -179,15 +191,15 @@ async def test_a_function_that_gives_something_else_than_before_takes_its_place(
     schema = schema_of(url)
     admin.execute(f"DROP FUNCTION {schema}.beat")
     admin.execute(
-        f"CREATE FUNCTION {schema}.beat(id_ text, running_ integer) RETURNS integer "
-        "LANGUAGE sql AS 'SELECT 1'"
+        f"CREATE FUNCTION {schema}.beat(id_ text, running_ integer, unstarted_ uuid[]) "
+        "RETURNS integer LANGUAGE sql AS 'SELECT 1'"
     )
     admin.execute(f"CREATE FUNCTION {schema}.of_the_user() RETURNS integer LANGUAGE sql RETURN 7")
     admin.execute(f"UPDATE {schema}.meta SET value = 1 WHERE name = 'functions'")
 
     await prepare(url)
 
-    rows = admin.execute(f"SELECT * FROM {schema}.beat('w', 1)").fetchall()
+    rows = admin.execute(f"SELECT * FROM {schema}.beat('w', 1, '{{}}')").fetchall()
     assert rows == [(False, 1, 0)]
     assert admin.execute(f"SELECT {schema}.of_the_user()").fetchone() == (7,)
 
@@ -200,7 +212,7 @@ async def test_functions_are_replaced_under_running_calls(url: str, admin: psyco
     async def work() -> int:
         count = 0
         while not done.is_set():
-            await pools.rows(f"SELECT * FROM {pools.function('beat')}('w', 1)")
+            await pools.rows(f"SELECT * FROM {pools.function('beat')}('w', 1, '{{}}')")
             count += 1
         return count
 
@@ -247,7 +259,7 @@ async def test_a_user_who_may_not_create_the_store_is_told_what_to_ask_for(
     admin.execute(f"CREATE SCHEMA {schema_of(url)}")
     with pytest.raises(StoreForbidden) as refused:
         await prepare(address)
-    assert "GRANT USAGE, CREATE" in refused.value.hint
+    assert f"ALTER SCHEMA {schema_of(url)} OWNER TO {name}" in refused.value.hint
 
     admin.execute(f"GRANT USAGE, CREATE ON SCHEMA {schema_of(url)} TO {name}")
     assert await prepare(address) == (0, NEWEST)

@@ -8,9 +8,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from lamplighter.connect import connect
 from lamplighter.engines.postgres import ids
 from lamplighter.engines.postgres.address import parse
-from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.model.changes import TABLES, Action
 from lamplighter.port.conformance.builders import (
     claim,
     completed,
@@ -24,6 +25,7 @@ from lamplighter.port.conformance.builders import (
     with_quotas,
 )
 from lamplighter.port.conformance.clock import VirtualClock
+from lamplighter.port.store import Engine
 from lamplighter.port.values import (
     ChangeAnswer,
     QueueSettings,
@@ -85,8 +87,8 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-async def engine(url: str) -> AsyncIterator[PostgresEngine]:
-    one = PostgresEngine(url)
+async def engine(url: str) -> AsyncIterator[Engine]:
+    one = connect(url)
     await one.open()
     yield one
     await one.close()
@@ -103,7 +105,7 @@ def waits(admin: psycopg.Connection, until: Until) -> Callable[[str], Awaitable[
 
 
 async def test_two_submissions_of_the_same_ids_in_another_order_do_not_deadlock(
-    engine: PostgresEngine, other: Other, waits: Callable[[str], Awaitable[None]]
+    engine: Engine, other: Other, waits: Callable[[str], Awaitable[None]]
 ):
     first, second = sorted((new_id(), new_id()))
     await submit(engine, new_job())
@@ -118,7 +120,7 @@ async def test_two_submissions_of_the_same_ids_in_another_order_do_not_deadlock(
 
 
 async def test_jobs_of_a_call_are_handed_out_in_its_order_whatever_their_ids(
-    engine: PostgresEngine,
+    engine: Engine,
 ):
     given = sorted((new_id() for _ in range(10)), reverse=True)
 
@@ -128,7 +130,7 @@ async def test_jobs_of_a_call_are_handed_out_in_its_order_whatever_their_ids(
 
 
 async def test_holding_a_tenant_does_not_stop_who_makes_a_queue(
-    engine: PostgresEngine, other: Other, waits: Callable[[str], Awaitable[None]]
+    engine: Engine, other: Other, waits: Callable[[str], Awaitable[None]]
 ):
     await submit(engine, new_job(tenant="a"))
     other.takes_queue("default")
@@ -144,7 +146,7 @@ async def test_holding_a_tenant_does_not_stop_who_makes_a_queue(
 
 
 async def test_holding_a_queue_waits_for_the_claim_that_is_under_way(
-    engine: PostgresEngine, other: Other, waits: Callable[[str], Awaitable[None]]
+    engine: Engine, other: Other, waits: Callable[[str], Awaitable[None]]
 ):
     await submit(engine, new_job())
     other.takes_queue("default")
@@ -163,14 +165,16 @@ async def test_holding_a_queue_waits_for_the_claim_that_is_under_way(
 
 
 async def test_hold_waits_for_a_replay_and_then_holds(
-    engine: PostgresEngine, other: Other, waits: Callable[[str], Awaitable[None]]
+    engine: Engine, other: Other, waits: Callable[[str], Awaitable[None]]
 ):
     (job_id,) = await submit(engine, new_job())
     await engine.jobs.settle([completed(one) for one in await claim(engine, 1)])
-    other.does("SELECT {s}.replay(ARRAY[%s]::uuid[])", ids.uuid(job_id))
+    effects, _ = TABLES[Action.REPLAY]
+    replay = "SELECT {s}.change(ARRAY[%s]::uuid[], %s, false, '{{}}', '')"
+    other.does(replay, ids.uuid(job_id), effects)
 
     holding = asyncio.create_task(engine.jobs.hold([job_id], **BY))
-    await waits("hold")
+    await waits("change")
     other.commits()
 
     assert [one.answer for one in await holding] == [ChangeAnswer.DONE]
@@ -178,7 +182,7 @@ async def test_hold_waits_for_a_replay_and_then_holds(
 
 
 async def test_what_commits_between_two_looks_of_a_claim_waits_for_the_next(
-    engine: PostgresEngine,
+    engine: Engine,
     other: Other,
     admin: psycopg.Connection,
     waits: Callable[[str], Awaitable[None]],
@@ -208,7 +212,7 @@ async def test_what_commits_between_two_looks_of_a_claim_waits_for_the_next(
 
 
 async def test_prune_leaves_the_shares_of_a_queue_that_is_busy(
-    engine: PostgresEngine, other: Other, admin: psycopg.Connection, url: str
+    engine: Engine, other: Other, admin: psycopg.Connection, url: str
 ):
     await submit(engine, new_job())
     await claim(engine, 1)
@@ -226,7 +230,7 @@ async def test_prune_leaves_the_shares_of_a_queue_that_is_busy(
 
 
 async def test_arrivals_that_claims_believe_to_have_seen_are_found_after_a_prune(
-    engine: PostgresEngine, admin: psycopg.Connection, url: str
+    engine: Engine, admin: psycopg.Connection, url: str
 ):
     await submit(engine, new_job())
     assert len(await handed_out(engine, 1)) == 1
@@ -246,7 +250,7 @@ async def test_arrivals_that_claims_believe_to_have_seen_are_found_after_a_prune
 
 
 async def test_prunes_at_once_with_many_kept_keys_do_not_fail(url: str, clock: VirtualClock):
-    engine = PostgresEngine(url, clock.now_ms)
+    engine = connect(url, clock_ms=clock.now_ms)
     await engine.open()
     try:
         jobs = [new_job(key=key(f"key-{number}")) for number in range(60)]

@@ -7,13 +7,14 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from lamplighter.connect import connect
 from lamplighter.engines.postgres import installer
 from lamplighter.engines.postgres.address import parse
-from lamplighter.engines.postgres.engine import PostgresEngine
 from lamplighter.model.errors import StoreError
 from lamplighter.model.job import JobState
 from lamplighter.model.lifecycle import Next
 from lamplighter.port.conformance.builders import completed, failed, new_job, running
+from lamplighter.port.store import Engine
 from lamplighter.port.values import JobFilter
 from tests.servers.stores import with_parts
 
@@ -28,8 +29,8 @@ def schema_of(url: str) -> str:
 
 
 @pytest.fixture
-async def engine(url: str) -> AsyncIterator[PostgresEngine]:
-    opened = PostgresEngine(url)
+async def engine(url: str) -> AsyncIterator[Engine]:
+    opened = connect(url)
     await opened.open()
     yield opened
     await opened.close()
@@ -59,7 +60,7 @@ def make(url: str) -> asyncio.Task[tuple[int, int]]:
 
 
 async def test_functions_are_made_anew_against_somebody_who_lists_jobs(
-    engine: PostgresEngine, url: str, admin: psycopg.Connection, reader, until
+    engine: Engine, url: str, admin: psycopg.Connection, reader, until
 ):
     schema = schema_of(url)
     age(admin, schema)
@@ -77,7 +78,7 @@ async def test_functions_are_made_anew_against_somebody_who_lists_jobs(
 
 
 async def test_opening_outlives_the_end_of_its_session(
-    engine: PostgresEngine, url: str, admin: psycopg.Connection, reader, until
+    engine: Engine, url: str, admin: psycopg.Connection, reader, until
 ):
     schema = schema_of(url)
     age(admin, schema)
@@ -111,7 +112,7 @@ async def test_what_always_fails_is_not_repeated(
 
 
 async def test_a_view_with_other_columns_takes_its_place(
-    engine: PostgresEngine, url: str, admin: psycopg.Connection
+    engine: Engine, url: str, admin: psycopg.Connection
 ):
     schema = schema_of(url)
     await engine.jobs.submit([new_job()])
@@ -125,7 +126,7 @@ async def test_a_view_with_other_columns_takes_its_place(
 
 
 async def test_a_job_ends_while_the_table_of_its_day_is_made(
-    engine: PostgresEngine, url: str, admin: psycopg.Connection, reader, until
+    engine: Engine, url: str, admin: psycopg.Connection, reader, until
 ):
     schema = schema_of(url)
     succeeding, cancelled = await running(engine), await running(engine)

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from lamplighter.connect import connect
 from lamplighter.engines.postgres import ids, records
 from lamplighter.engines.postgres.address import parse
-from lamplighter.engines.postgres.engine import PostgresEngine
-from lamplighter.model.ids import of_occurrence
+from lamplighter.model.ids import of_occurrence, schedule_key
 from lamplighter.model.lifecycle import Settlement
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import claim, completed, failed, new_id, new_job
@@ -29,15 +29,17 @@ from lamplighter.port.schedules import (
     RunState,
     Skip,
 )
+from lamplighter.port.store import Engine
 from tests.servers.postgres import Server, newest_server, start
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 
 BY = {"by": "ada", "reason": "test"}
 NIGHTLY = "nightly"
+KEY = schedule_key("default", NIGHTLY)
 WAITS = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
 TRIGGER = """
-SELECT {s}.trigger(%s, NULL, 'queue_all', '{{default}}', '{{2}}', '{{work}}', '{{""}}',
+SELECT {s}.trigger(%s, 'queue_all', '{{default}}', '{{2}}', '{{work}}', '{{""}}',
                    ARRAY[%s::uuid], NULL, '{{default}}', '{{1}}', '{{2}}', '{{}}', NULL, NULL, NULL,
                    NULL, NULL, NULL, %s, %s, 'test')
 """
@@ -49,7 +51,7 @@ CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE run.state = 'succeeded') AS is_good,
            count(*) FILTER (WHERE run.state NOT IN ('succeeded', 'queued', 'started')) AS is_rest
     FROM {s}.run
-    WHERE run.schedule = schedule.id
+    WHERE run.schedule = schedule.key
 ) AS found
 WHERE (good, rest) <> (is_good, is_rest)
 """
@@ -73,8 +75,8 @@ WHERE job.hold IS NOT NULL
 
 
 @pytest.fixture
-async def engine(url: str) -> AsyncIterator[PostgresEngine]:
-    one = PostgresEngine(url)
+async def engine(url: str) -> AsyncIterator[Engine]:
+    one = connect(url)
     await one.open()
     yield one
     await one.close()
@@ -109,6 +111,7 @@ def plan(found: DueSchedule, now_ms: int, *overlaps: Overlap, due_ms: int | None
     gap = dues[0] - 1 if dues else now_ms
     skips = (Skip(due_ms=gap, first_ms=known.cursor_ms + 1, reason="late", count=None),)
     return Firing(
+        tenant="default",
         id=known.id,
         version=known.version,
         cursor_ms=known.cursor_ms,
@@ -121,14 +124,14 @@ def plan(found: DueSchedule, now_ms: int, *overlaps: Overlap, due_ms: int | None
 
 
 def job_of(schedule: str, due_ms: int, job_id: str | None = None):
-    return new_job(id=job_id or of_occurrence(schedule, due_ms), schedule=schedule)
+    return new_job(id=job_id or of_occurrence("default", schedule, due_ms), schedule=schedule)
 
 
 # ── two at a time ────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_schedule_that_somebody_is_writing_is_passed_over_and_looked_at_soon(
-    engine: PostgresEngine, url: str, other: psycopg.Connection
+    engine: Engine, url: str, other: psycopg.Connection
 ):
     await engine.schedules.put_schedules([new_schedule("a"), new_schedule("b")], by="ada")
     other.execute(of_store(url, "SELECT FROM {s}.schedule WHERE id = 'a' FOR UPDATE"))
@@ -144,19 +147,19 @@ async def test_a_schedule_that_somebody_is_writing_is_passed_over_and_looked_at_
 
 
 async def test_who_plans_while_another_run_is_queued_begins_anew(
-    engine: PostgresEngine, url: str, other: psycopg.Connection, admin: psycopg.Connection, until
+    engine: Engine, url: str, other: psycopg.Connection, admin: psycopg.Connection, until
 ):
     """The job that is queued now is not locked, and it may not be locked after the schedule."""
     await engine.schedules.put_schedules([new_schedule()], by="ada")
     first = Run(due_ms=1, job=job_of(NIGHTLY, 1), kind=RunKind.TRIGGER, overlap=Overlap.SKIP)
     await engine.schedules.trigger(NIGHTLY, first, **BY)
     mark = records.mark_to_text("ada", "test")
-    other.execute(of_store(url, TRIGGER), (NIGHTLY, ids.uuid(new_id()), mark, mark))
+    other.execute(of_store(url, TRIGGER), (KEY, ids.uuid(new_id()), mark, mark))
 
     with psycopg.connect(url.partition("?")[0], autocommit=True) as planner:
         planner.execute("SELECT set_config('search_path', %s, false)", (parse(url).schema,))
         locking = asyncio.create_task(
-            asyncio.to_thread(planner.execute, "SELECT lock_plans(ARRAY['nightly'], '{}')")
+            asyncio.to_thread(planner.execute, "SELECT lock_plans(ARRAY[%s], '{}')", (KEY,))
         )
         await until(lambda: admin.execute(WAITS, ("%lock_plans%",)).fetchone() is not None)
         other.commit()
@@ -165,14 +168,14 @@ async def test_who_plans_while_another_run_is_queued_begins_anew(
 
 
 async def test_a_plan_that_was_overtaken_is_written_all_the_same(
-    engine: PostgresEngine, url: str, other: psycopg.Connection, admin: psycopg.Connection, until
+    engine: Engine, url: str, other: psycopg.Connection, admin: psycopg.Connection, until
 ):
     await engine.schedules.put_schedules([new_schedule()], by="ada")
     found = await engine.schedules.due_schedules(limit=5, lease_ms=60_000)
     first = Run(due_ms=1, job=job_of(NIGHTLY, 1), kind=RunKind.TRIGGER, overlap=Overlap.SKIP)
     await engine.schedules.trigger(NIGHTLY, first, **BY)
     mark, queued = records.mark_to_text("ada", "test"), new_id()
-    other.execute(of_store(url, TRIGGER), (NIGHTLY, ids.uuid(queued), mark, mark))
+    other.execute(of_store(url, TRIGGER), (KEY, ids.uuid(queued), mark, mark))
 
     firing = asyncio.create_task(
         engine.schedules.fire([plan(found.schedules[0], found.now_ms, Overlap.CANCEL_RUNNING)])
@@ -191,7 +194,7 @@ async def test_a_wake_that_was_written_long_ago_and_committed_late_is_seen_withi
     url: str, admin: psycopg.Connection
 ):
     now = 1_700_000_000_000
-    engine = PostgresEngine(url, lambda: now)
+    engine = connect(url, clock_ms=lambda: now)
     await engine.open()
     await engine.schedules.put_schedules([new_schedule(), new_schedule("other")], by="ada")
     await engine.schedules.due_schedules(limit=5, lease_ms=10**9)
@@ -227,7 +230,7 @@ class Storm:
     NAMES = tuple(f"s{n}" for n in range(6))
     ROUNDS = 40
 
-    def __init__(self, engines: list[PostgresEngine]) -> None:
+    def __init__(self, engines: list[Engine]) -> None:
         self.engines = engines
         self.fired: list[tuple[Firing, Fired]] = []
         self.over = False
@@ -322,7 +325,7 @@ async def test_whatever_happens_to_schedules_at_once_nobody_waits_in_a_circle(
     quick_server: Server,
 ):
     url = quick_server.url(durability="none", schema="storm")
-    engines = [PostgresEngine(url) for _ in range(2)]
+    engines = [connect(url) for _ in range(2)]
     for one in engines:
         await one.open()
     storm = Storm(engines)
@@ -340,13 +343,13 @@ async def test_whatever_happens_to_schedules_at_once_nobody_waits_in_a_circle(
 
 
 async def test_two_coordinators_make_each_occurrence_once(url: str):
-    engines = [PostgresEngine(url) for _ in range(2)]
+    engines = [connect(url) for _ in range(2)]
     for one in engines:
         await one.open()
     names = [f"s{n}" for n in range(300)]
     await engines[0].schedules.put_schedules([new_schedule(name) for name in names], by="ada")
 
-    async def coordinate(engine: PostgresEngine) -> list[str]:
+    async def coordinate(engine: Engine) -> list[str]:
         """Plan what is due, and fire it twice: a pause must not make it happen again."""
         started: list[str] = []
         while True:

@@ -9,7 +9,7 @@ import pytest
 from psycopg import Connection, IsolationLevel
 
 from lamplighter.engines.postgres.verbs import inspect_schedules
-from lamplighter.engines.postgres.verbs.cancel import cancel
+from lamplighter.engines.postgres.verbs.change import change
 from lamplighter.engines.postgres.verbs.delete_schedules import delete_schedules
 from lamplighter.engines.postgres.verbs.due_schedules import due_schedules
 from lamplighter.engines.postgres.verbs.fire import fire
@@ -17,6 +17,7 @@ from lamplighter.engines.postgres.verbs.put_schedules import put_schedules
 from lamplighter.engines.postgres.verbs.settle import settle
 from lamplighter.engines.postgres.verbs.submit import submit
 from lamplighter.engines.postgres.verbs.trigger import trigger
+from lamplighter.model.changes import Action
 from lamplighter.model.ids import of_occurrence
 from lamplighter.port.conformance.builders import completed, new_id, new_job
 from lamplighter.port.schedules import (
@@ -52,7 +53,8 @@ SELECT 'rest ' || n, '{{}}', 't' || n % 100, 'work', 1, {NIGHT} + n,
        CASE n % 4 WHEN 1 THEN '{{}}' END, 2
 FROM generate_series(1, {AT_REST}) AS n;
 INSERT INTO run (schedule, due, kind, state, at, job, number)
-SELECT 'rest ' || n / 2 + 1, n % 2, 'due', CASE n % 20 WHEN 0 THEN 'dead' ELSE 'succeeded' END,
+SELECT 't' || (n / 2 + 1) % 100 || chr(1) || 'rest ' || n / 2 + 1, n % 2, 'due',
+       CASE n % 20 WHEN 0 THEN 'dead' ELSE 'succeeded' END,
        1, gen_random_uuid(), 1
 FROM generate_series(0, 2 * {AT_REST} - 1) AS n;
 """
@@ -99,7 +101,7 @@ def _new(name: str) -> NewSchedule:
 
 
 def _run(name: str, due_ms: int, overlap: Overlap, kind: RunKind = RunKind.DUE) -> Run:
-    job = new_job("mail", id=of_occurrence(name, due_ms), queue="first", schedule=name)
+    job = new_job("mail", id=of_occurrence("default", name, due_ms), queue="first", schedule=name)
     return Run(due_ms=due_ms, job=job, overlap=overlap, kind=kind)
 
 
@@ -107,6 +109,7 @@ def _plans(found: DueSchedules, overlap: Overlap) -> list[Firing]:
     now = found.now_ms
     return [
         Firing(
+            tenant="default",
             id=one.record.id,
             version=one.record.version,
             cursor_ms=one.record.cursor_ms,
@@ -187,6 +190,9 @@ async def test_plans_touch_only_what_they_are_about(call: Caller, overlap: Overl
     await settle(call, [completed(one) for one in await take(call, MANY)])
 
 
+_LISTED = ScheduleFilter(tenants=("t7",), prefix="rest 7")
+
+
 async def test_other_verbs_of_schedules_touch_only_what_they_are_about(call: Caller) -> None:
     names = await _put(call)
     await fire(call, _plans(await _hand_out(call), Overlap.SKIP))
@@ -194,11 +200,11 @@ async def test_other_verbs_of_schedules_touch_only_what_they_are_about(call: Cal
 
     for act, most in (
         (lambda: put_schedules(call, [_new(name) for name in names]), 4 * MANY),
-        (lambda: trigger(call, names[0], wish, "ada", "now", tenant=None), 60),
-        (lambda: inspect_schedules.schedule(call, names[0]), 1),
-        (lambda: inspect_schedules.schedules(call, ScheduleFilter(prefix="rest 7"), 10, None), 20),
-        (lambda: inspect_schedules.runs(call, names[0], 10, None), 20),
-        (lambda: delete_schedules(call, names, "ada", "no more", None), 12 * MANY),
+        (lambda: trigger(call, names[0], wish, "default"), 60),
+        (lambda: inspect_schedules.schedule(call, "default", names[0]), 1),
+        (lambda: inspect_schedules.schedules(call, _LISTED, 10, None), 20),
+        (lambda: inspect_schedules.runs(call, "default", names[0], 10, None), 20),
+        (lambda: delete_schedules(call, names, "ada", "no more", "default"), 12 * MANY),
     ):
         _, plans = await call.watch(act)
         _check(plans, most)
@@ -213,7 +219,7 @@ async def test_jobs_that_no_schedule_made_end_without_a_look_at_schedules(call: 
 
     for act in (
         lambda: settle(call, ended),
-        lambda: cancel(call, [one.id for one in jobs], "ada", "no more"),
+        lambda: change(call, [one.id for one in jobs], Action.CANCEL, "ada", "no more"),
     ):
         _, plans = await call.watch(act)
         assert [look for look in plans.looks if look.table in OURS] == []

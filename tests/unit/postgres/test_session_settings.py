@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from lamplighter.connect import connect
 from lamplighter.engines.postgres.address import parse
-from lamplighter.engines.postgres.engine import PostgresEngine
 from lamplighter.engines.postgres.pool import Pool
 from lamplighter.model.errors import StoreBusy, StoreUnreachable
 from lamplighter.port.checkup import Grade
@@ -42,10 +42,10 @@ REMEDIES = {
 async def test_sessions_that_would_spoil_the_store_are_refused_until_the_remedy_is_taken(
     url: str, admin: psycopg.Connection, role: str, setting: str, check: str
 ):
-    await PostgresEngine(url).migrate()
+    await connect(url).migrate()
     name, _, value = setting.partition("=")
     admin.execute(f"ALTER ROLE {role} SET {name} = '{value}'")
-    engine = PostgresEngine(url.replace("postgres@", f"{role}@"))
+    engine = connect(url.replace("postgres@", f"{role}@"))
 
     for ask in (engine.open, engine.migrate):
         with pytest.raises(StoreUnreachable, match=setting) as refused:
@@ -67,7 +67,7 @@ async def test_a_setting_that_the_url_brings_is_refused_too(url: str):
     strict = with_parts(url, options=r"-c default_transaction_isolation=repeatable\ read")
 
     with pytest.raises(StoreUnreachable, match="repeatable read") as refused:
-        await PostgresEngine(strict).open()
+        await connect(strict).open()
 
     assert "options=" in refused.value.hint
 
@@ -98,7 +98,7 @@ async def test_a_call_that_a_timeout_cuts_off_is_told_as_such_and_not_repeated(
 async def test_a_call_that_waits_too_long_for_another_begins_again(
     url: str, admin: psycopg.Connection
 ):
-    engine = PostgresEngine(with_parts(url, options="-c lock_timeout=50"), deadline=20.0)
+    engine = connect(with_parts(url, options="-c lock_timeout=50"), deadline=20.0)
     await engine.open()
     schema = parse(url).schema
     with psycopg.connect(url.partition("?")[0]) as other:

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
+from lamplighter.connect import connect
 from lamplighter.engines.postgres import ids
 from lamplighter.engines.postgres.call import Row
-from lamplighter.engines.postgres.engine import PostgresEngine
 from lamplighter.engines.postgres.verbs.submit import submit as verb
 from lamplighter.model.job import Claim, NewJob
 from lamplighter.model.journal import Journal, Progress
@@ -25,6 +25,7 @@ from lamplighter.port.conformance.builders import (
     running,
     submit,
 )
+from lamplighter.port.store import Engine
 from lamplighter.port.values import Settled, SubmitAnswer, Submitted
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
@@ -34,8 +35,8 @@ WAITS = "SELECT count(*) FROM pg_stat_activity WHERE pid <> %s AND wait_event_ty
 
 
 @pytest.fixture
-async def engine(url: str) -> AsyncIterator[PostgresEngine]:
-    opened = PostgresEngine(url)
+async def engine(url: str) -> AsyncIterator[Engine]:
+    opened = connect(url)
     await opened.open()
     await finished(opened)  # the lane is there, so that nobody waits for that
     yield opened
@@ -55,7 +56,12 @@ class Slow:
         return f'"{self.schema}"."{name}"'
 
     async def rows(
-        self, statement: str, parameters: Sequence[object] = (), *, urgent: bool = False
+        self,
+        statement: str,
+        parameters: Sequence[object] = (),
+        *,
+        urgent: bool = False,
+        instead: str | None = None,
     ) -> list[Row]:
         text: Any = statement
         cursor = self.connection.execute(text, parameters, binary=True)
@@ -66,7 +72,7 @@ class Slow:
 
 
 @pytest.fixture
-def slow(engine: PostgresEngine, url: str) -> Iterator[Slow]:
+def slow(engine: Engine, url: str) -> Iterator[Slow]:
     caller = Slow(url)
     yield caller
     caller.connection.close()
@@ -74,7 +80,7 @@ def slow(engine: PostgresEngine, url: str) -> Iterator[Slow]:
 
 @pytest.mark.parametrize("case", [*product(["key", "id"], ["commit", "rollback"])], ids="-".join)
 async def test_who_submits_the_same_waits_for_the_first_to_end(
-    engine: PostgresEngine,
+    engine: Engine,
     slow: Slow,
     admin: psycopg.Connection,
     until: Until,
@@ -95,7 +101,7 @@ async def test_who_submits_the_same_waits_for_the_first_to_end(
 
 
 async def test_the_id_of_a_job_that_is_just_ending_is_already(
-    engine: PostgresEngine, slow: Slow, admin: psycopg.Connection, until: Until
+    engine: Engine, slow: Slow, admin: psycopg.Connection, until: Until
 ) -> None:
     taken = await running(engine)
     await submit(engine, new_job())
@@ -113,9 +119,7 @@ async def test_the_id_of_a_job_that_is_just_ending_is_already(
     assert taken.job.id not in [one.job.id for one in await claim(engine, 10)]
 
 
-async def test_a_job_behind_one_that_has_ended_is_handed_out(
-    engine: PostgresEngine, slow: Slow
-) -> None:
+async def test_a_job_behind_one_that_has_ended_is_handed_out(engine: Engine, slow: Slow) -> None:
     ended, fresh = await finished(engine), new_job()
 
     answers = await engine.jobs.submit([new_job(id=ended.job.id), fresh])
@@ -127,7 +131,7 @@ async def test_a_job_behind_one_that_has_ended_is_handed_out(
 
 
 async def test_a_key_is_not_taken_by_a_job_whose_id_came_from_somebody_else(
-    engine: PostgresEngine, slow: Slow, admin: psycopg.Connection, until: Until
+    engine: Engine, slow: Slow, admin: psycopg.Connection, until: Until
 ) -> None:
     first = new_job()
     await slow.submit(first)
@@ -141,7 +145,7 @@ async def test_a_key_is_not_taken_by_a_job_whose_id_came_from_somebody_else(
     assert await engine.jobs.submit([other]) == [Submitted(other.id, CREATED)]
 
 
-async def test_new_lanes_made_by_many_at_once_are_made_once(engine: PostgresEngine) -> None:
+async def test_new_lanes_made_by_many_at_once_are_made_once(engine: Engine) -> None:
     def batch(number: int) -> list[NewJob]:
         jobs = [new_job(f"type-{n}", queue=f"queue-{n % 3}") for n in range(12)]
         return jobs[number:] + jobs[:number]
@@ -158,7 +162,7 @@ async def test_new_lanes_made_by_many_at_once_are_made_once(engine: PostgresEngi
     ]
 
 
-async def _settle_with_progress(engine: PostgresEngine, taken: Claim) -> list[Settled]:
+async def _settle_with_progress(engine: Engine, taken: Claim) -> list[Settled]:
     said = replace(completed(taken), journal=Journal(progress=Progress(done=1)))
     return await engine.jobs.settle([said])
 

@@ -6,7 +6,7 @@ import logging
 import psycopg
 import pytest
 
-from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.connect import connect
 from lamplighter.model.errors import StoreBusy
 from lamplighter.port.conformance.builders import new_job
 from lamplighter.port.values import SubmitAnswer
@@ -28,7 +28,7 @@ def expect_standby(admin: psycopg.Connection, names: str) -> None:
 async def test_a_commit_that_was_not_replicated_is_not_told_as_one_that_was(
     server: Server, until, caplog: pytest.LogCaptureFixture, count: int, end: str
 ):
-    engine = PostgresEngine(server.url())
+    engine = connect(server.url())
     await engine.open()
     jobs = [new_job() for _ in range(count)]
     with server.connect() as admin:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import redis
 
+from lamplighter.connect import connect
 from lamplighter.engines.redis import address
 from lamplighter.engines.redis.audit import audit
-from lamplighter.engines.redis.engine import RedisEngine
 from lamplighter.engines.redis.keys import shard_prefix
 from lamplighter.engines.redis.shards import MOST_SHARDS
 from lamplighter.engines.redis.transport import Transport
@@ -25,7 +25,7 @@ class Store:
 
     def __init__(self, url: str, client: redis.Redis) -> None:
         self.clock = VirtualClock()
-        self.engine = RedisEngine(url, self.clock.now_ms)
+        self.engine = connect(url, clock_ms=self.clock.now_ms)
         self.client = client
         self.prefix = address.parse(url).prefix
         self.shards = address.parse(url).shards

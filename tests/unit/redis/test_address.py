@@ -3,7 +3,8 @@
 import pytest
 
 from lamplighter.connect import connect
-from lamplighter.engines.redis.address import Durability, parse, shown
+from lamplighter.engines.redis.address import Durability, parse
+from lamplighter.model.addresses import redacted
 from lamplighter.model.errors import InvalidUrl
 
 
@@ -54,7 +55,7 @@ def test_a_socket_has_a_path_and_its_database_among_the_options():
     ],
 )
 def test_a_password_is_never_shown(url: str, public: str):
-    assert shown(url) == public
+    assert redacted(url) == public
     assert "secret" not in repr(parse(url) if "se?" not in url else public)
 
 

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 import redis
 
+from lamplighter.connect import connect
 from lamplighter.engines.redis import admission, scripts
-from lamplighter.engines.redis.engine import RedisEngine
 from lamplighter.engines.redis.faults import MemoryFull
 from lamplighter.engines.redis.keys import EXPIRING
 from lamplighter.model.activity import Tally
@@ -22,7 +22,7 @@ from lamplighter.port.conformance.builders import (
     recording,
     submit,
 )
-from lamplighter.port.store import queue_topic
+from lamplighter.port.store import Engine, queue_topic
 from lamplighter.port.values import (
     NewWorker,
     QueueSettings,
@@ -37,6 +37,7 @@ ROOM = 400_000_000
 FLAGGED = "#!lua flags=allow-oom\n"
 REFUSED_AT_THE_END = {
     "submit",
+    "enter_queues",
     "record",
     "open",
     "fire",
@@ -57,12 +58,12 @@ def fill(admin: redis.Redis, share: float) -> None:
 
 
 @pytest.fixture
-async def engine(server: Server, admin: redis.Redis) -> AsyncIterator[RedisEngine]:
+async def engine(server: Server, admin: redis.Redis) -> AsyncIterator[Engine]:
     """A store on a server that has a limit, and is far from it."""
     # So much that what a test adds does not change the share.
     admin.setrange("ballast", 50_000_000, b"x")
     admin.config_set("maxmemory", ROOM)
-    engine = RedisEngine(server.url())
+    engine = connect(server.url())
     await engine.open()
     yield engine
     await engine.close()
@@ -74,7 +75,7 @@ def admin(server: Server) -> Iterator[redis.Redis]:
         yield client
 
 
-async def refusal(engine: RedisEngine) -> MemoryFull:
+async def refusal(engine: Engine) -> MemoryFull:
     """Submit until that is refused: a look holds for a second."""
     deadline = time.monotonic() + 20
     while True:
@@ -95,7 +96,7 @@ def looks(admin: redis.Redis) -> int:
 
 
 async def test_from_80_percent_on_new_jobs_are_refused_with_a_time_to_try_again(
-    engine: RedisEngine, admin: redis.Redis
+    engine: Engine, admin: redis.Redis
 ):
     fill(admin, 0.85)
 
@@ -111,7 +112,7 @@ async def test_from_80_percent_on_new_jobs_are_refused_with_a_time_to_try_again(
     assert stored(admin) == before
 
 
-async def test_below_that_they_are_taken(engine: RedisEngine, admin: redis.Redis, monkeypatch):
+async def test_below_that_they_are_taken(engine: Engine, admin: redis.Redis, monkeypatch):
     monkeypatch.setattr(admission, "SECONDS", 0.0)
     fill(admin, 0.6)
 
@@ -120,10 +121,10 @@ async def test_below_that_they_are_taken(engine: RedisEngine, admin: redis.Redis
 
 
 async def test_who_opens_a_store_that_is_nearly_full_is_refused_at_once(
-    engine: RedisEngine, server: Server, admin: redis.Redis
+    engine: Engine, server: Server, admin: redis.Redis
 ):
     fill(admin, 0.9)
-    late = RedisEngine(server.url())
+    late = connect(server.url())
     await late.open()
 
     with pytest.raises(StoreFull):
@@ -131,7 +132,7 @@ async def test_who_opens_a_store_that_is_nearly_full_is_refused_at_once(
     await late.close()
 
 
-async def test_all_else_goes_on(engine: RedisEngine, admin: redis.Redis):
+async def test_all_else_goes_on(engine: Engine, admin: redis.Redis):
     await submit(engine, *(new_job() for _ in range(3)))
     fill(admin, 0.9)
     await refusal(engine)
@@ -144,7 +145,7 @@ async def test_all_else_goes_on(engine: RedisEngine, admin: redis.Redis):
     assert renewed.held
 
 
-async def test_with_room_again_they_are_taken_again(engine: RedisEngine, admin: redis.Redis):
+async def test_with_room_again_they_are_taken_again(engine: Engine, admin: redis.Redis):
     fill(admin, 0.9)
     await refusal(engine)
     admin.config_set("maxmemory", ROOM)
@@ -160,7 +161,7 @@ async def test_with_room_again_they_are_taken_again(engine: RedisEngine, admin: 
     assert answer.answer is SubmitAnswer.CREATED
 
 
-async def test_a_look_is_taken_once_a_second_at_most(engine: RedisEngine, admin: redis.Redis):
+async def test_a_look_is_taken_once_a_second_at_most(engine: Engine, admin: redis.Redis):
     before, began = looks(admin), time.monotonic()
     for _ in range(300):
         await engine.jobs.submit([new_job()])
@@ -170,7 +171,7 @@ async def test_a_look_is_taken_once_a_second_at_most(engine: RedisEngine, admin:
 
 
 async def test_who_is_refused_again_and_again_does_not_trouble_the_server(
-    engine: RedisEngine, admin: redis.Redis
+    engine: Engine, admin: redis.Redis
 ):
     fill(admin, 0.9)
     await refusal(engine)
@@ -187,7 +188,7 @@ async def test_who_is_refused_again_and_again_does_not_trouble_the_server(
 
 async def test_without_a_limit_nobody_looks(server: Server, admin: redis.Redis, monkeypatch):
     monkeypatch.setattr(admission, "SECONDS", 0.0)
-    engine = RedisEngine(server.url())
+    engine = connect(server.url())
     await engine.open()
     before = looks(admin)
     for _ in range(10):
@@ -212,7 +213,7 @@ def test_what_the_buffers_of_replicas_take_does_not_count():
 
 
 async def test_at_the_end_of_its_memory_jobs_still_come_to_their_end(
-    engine: RedisEngine, admin: redis.Redis
+    engine: Engine, admin: redis.Redis
 ):
     """All verbs but those that add: each with effect, so that a refusal would show."""
     jobs = [new_job() for _ in range(8)]
@@ -248,7 +249,7 @@ async def test_at_the_end_of_its_memory_jobs_still_come_to_their_end(
     assert (await engine.inspector.counts())["succeeded"] == 0
 
 
-async def test_at_the_end_of_its_memory_nothing_is_added(engine: RedisEngine, admin: redis.Redis):
+async def test_at_the_end_of_its_memory_nothing_is_added(engine: Engine, admin: redis.Redis):
     job = new_job()
     await submit(engine, job, new_job())
     held = (await claim(engine))[0]
@@ -264,7 +265,7 @@ async def test_at_the_end_of_its_memory_nothing_is_added(engine: RedisEngine, ad
 
 
 async def test_the_server_s_own_refusal_is_told_in_the_same_way(server: Server, admin: redis.Redis):
-    engine = RedisEngine(server.url())
+    engine = connect(server.url())
     await engine.open()  # before there is a limit, so that nobody looks
     admin.config_set("maxmemory", 1)
     before = stored(admin)

@@ -8,10 +8,10 @@ import pytest
 import redis
 
 from lamplighter import runtime
-from lamplighter.engines.redis.engine import RedisEngine
+from lamplighter.connect import connect
 from lamplighter.model.outcome import Released
 from lamplighter.port.conformance.builders import new_job, request
-from lamplighter.port.store import queue_topic
+from lamplighter.port.store import Engine, queue_topic
 from lamplighter.worker.link import Claimed
 from tests.unit.worker.test_claimer import Bench
 
@@ -20,9 +20,9 @@ LONG = 20.0
 
 
 @pytest.fixture
-async def engines(url: str) -> AsyncIterator[tuple[RedisEngine, RedisEngine]]:
+async def engines(url: str) -> AsyncIterator[tuple[Engine, Engine]]:
     """A worker's store, and that of somebody who submits."""
-    pair = RedisEngine(url), RedisEngine(url)
+    pair = connect(url), connect(url)
     for engine in pair:
         await engine.open()
     yield pair
@@ -50,7 +50,7 @@ def calls(admin: redis.Redis) -> int:
     return int(admin.info("commandstats").get("cmdstat_evalsha", {"calls": 0})["calls"])
 
 
-async def begin(worker: RedisEngine, asked, timeout: float = LONG) -> asyncio.Task[bool]:
+async def begin(worker: Engine, asked, timeout: float = LONG) -> asyncio.Task[bool]:
     await worker.jobs.claim(asked)  # so that the server knows the script, as it does by then
     return asyncio.create_task(worker.wakeup.wait(TOPICS, timeout, types=asked.types, ahead=asked))
 
@@ -239,7 +239,7 @@ async def held(bench: Bench) -> None:
         await bench.jobs.held.wait()
 
 
-async def submit(client: RedisEngine) -> str:
+async def submit(client: Engine) -> str:
     job = new_job()
     await client.jobs.submit([job])
     await client.wakeup.notify(TOPICS[0], jobs={"work": 1})

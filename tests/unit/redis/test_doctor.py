@@ -10,8 +10,8 @@ import pytest
 import redis
 
 from lamplighter import runtime
+from lamplighter.connect import connect
 from lamplighter.engines.redis import server as servers
-from lamplighter.engines.redis.engine import RedisEngine
 from lamplighter.engines.redis.server import Facts, Replica
 from lamplighter.port.checkup import Checkup, Finding, Grade
 from lamplighter.port.conformance.builders import claim, new_job, submit
@@ -25,9 +25,9 @@ def finding(found: Checkup, check: str) -> Finding:
 
 
 async def test_a_server_set_up_as_it_should_be_has_no_problem(server: Server):
-    await RedisEngine(server.url()).migrate()
+    await connect(server.url()).migrate()
 
-    found = await RedisEngine(server.url()).check_up()
+    found = await connect(server.url()).check_up()
 
     assert found.problems == 0
     assert {one.check for one in found.findings} == {
@@ -53,7 +53,7 @@ async def test_a_server_set_up_as_it_should_be_has_no_problem(server: Server):
 
 
 async def test_an_empty_server_has_no_store_and_gets_none(server: Server):
-    found = await RedisEngine(server.url()).check_up()
+    found = await connect(server.url()).check_up()
 
     assert finding(found, "schema").grade is Grade.PROBLEM
     with server.client() as admin:
@@ -66,7 +66,7 @@ async def test_what_open_would_refuse_is_a_finding(server: Server):
         admin.config_set("appendonly", "no")
         admin.replicaof("127.0.0.1", 1)
 
-        found = await RedisEngine(server.url()).check_up()
+        found = await connect(server.url()).check_up()
 
     wrong = {one.check for one in found.findings if one.grade is Grade.PROBLEM}
     assert wrong == {"schema", "durability", "role"}
@@ -75,16 +75,16 @@ async def test_what_open_would_refuse_is_a_finding(server: Server):
 
 async def test_memory_is_watched(server: Server):
     with server.client() as admin:
-        assert finding(await RedisEngine(server.url()).check_up(), "memory").grade is Grade.NOTE
+        assert finding(await connect(server.url()).check_up(), "memory").grade is Grade.NOTE
         used = int(admin.info("memory")["used_memory"])
 
         admin.config_set("maxmemory", used * 100)
-        plenty = finding(await RedisEngine(server.url()).check_up(), "memory")
+        plenty = finding(await connect(server.url()).check_up(), "memory")
         admin.config_set("maxmemory", int(used * 1.1))
-        little = finding(await RedisEngine(server.url()).check_up(), "memory")
+        little = finding(await connect(server.url()).check_up(), "memory")
         admin.config_set("maxmemory", used * 100)
         admin.config_set("maxmemory-policy", "volatile-ttl")
-        drops = finding(await RedisEngine(server.url()).check_up(), "memory")
+        drops = finding(await connect(server.url()).check_up(), "memory")
 
     assert (plenty.grade, little.grade, drops.grade) == (Grade.OK, Grade.WARNING, Grade.PROBLEM)
     assert re.search(r"^1% of \d+ MB are used; \d+ MB more", plenty.text)
@@ -97,10 +97,10 @@ async def test_what_survives_follows_the_settings(server: Server):
     with server.client() as admin:
         for flush in ("always", "everysec", "no"):
             admin.config_set("appendfsync", flush)
-            found = await RedisEngine(server.url()).check_up()
+            found = await connect(server.url()).check_up()
             answers[flush] = found.survives["the server's machine fails"]
         admin.config_set("appendonly", "no")
-        gone = (await RedisEngine(server.url()).check_up()).survives
+        gone = (await connect(server.url()).check_up()).survives
 
     assert answers["always"] == "yes"
     assert len(set(answers.values())) == 3
@@ -110,7 +110,7 @@ async def test_what_survives_follows_the_settings(server: Server):
 async def test_no_more_connections_are_left_than_there_were(url: str, admin: redis.Redis, until):
     before = len(admin.client_list())
 
-    await RedisEngine(url).check_up()
+    await connect(url).check_up()
 
     await until(lambda: len(admin.client_list()) <= before)
 
@@ -120,18 +120,18 @@ async def test_schedules_that_nobody_fires_are_found_and_left_where_they_are(
     server: Server, shards: int
 ):
     url = f"{server.url()}?shards={shards}"
-    engine = RedisEngine(url)
+    engine = connect(url)
     await engine.open()
     try:
-        before = finding(await RedisEngine(url).check_up(), "schedules")
+        before = finding(await connect(url).check_up(), "schedules")
         now = runtime.now_ms()
         late = [new_schedule(f"late {n}", due_ms=now - 30_000) for n in range(3)]
         await put(engine, *late, new_schedule("later", due_ms=now + 3_600_000))
-        waiting = finding(await RedisEngine(url).check_up(), "schedules")
+        waiting = finding(await connect(url).check_up(), "schedules")
         await put(engine, new_schedule("very late", due_ms=now - 90_000))
-        nobody = finding(await RedisEngine(url).check_up(), "schedules")
+        nobody = finding(await connect(url).check_up(), "schedules")
         due = await engine.schedules.due_schedules(limit=10, lease_ms=10_000)
-        in_hand = finding(await RedisEngine(url).check_up(), "schedules")
+        in_hand = finding(await connect(url).check_up(), "schedules")
     finally:
         await engine.close()
 
@@ -183,7 +183,7 @@ async def test_what_a_server_says_of_its_troubles_is_told_with_a_remedy(
     check, grade, words = told
     pretend(**fields)
 
-    found = finding(await RedisEngine(url).check_up(), check)
+    found = finding(await connect(url).check_up(), check)
 
     assert found.grade is grade
     assert words in found.text
@@ -191,7 +191,7 @@ async def test_what_a_server_says_of_its_troubles_is_told_with_a_remedy(
 
 
 async def test_replicas_are_named_with_their_distance(server: Server, tmp_path: Path, until):
-    engine = RedisEngine(server.url())
+    engine = connect(server.url())
     alone = await engine.check_up()
     assert finding(alone, "replicas").text.startswith("none connected")
     assert alone.survives["the server's disk is lost, or a failover"].startswith("no:")
@@ -209,7 +209,7 @@ async def test_replicas_are_named_with_their_distance(server: Server, tmp_path: 
 
 
 async def test_replicas_that_must_confirm_and_are_not_there_are_a_problem(server: Server):
-    engine = RedisEngine(server.url(durability="replicated", replicas="2"))
+    engine = connect(server.url(durability="replicated", replicas="2"))
 
     found = finding(await engine.check_up(), "replicas")
 
@@ -222,13 +222,13 @@ async def test_replicas_that_must_confirm_and_are_not_there_are_a_problem(server
 
 
 async def test_a_missing_right_is_told_with_the_line_that_gives_it(server: Server):
-    await RedisEngine(server.url()).migrate()
+    await connect(server.url()).migrate()
     with server.client() as admin:
         admin.acl_setuser(
             "ada", enabled=True, nopass=True, keys=["{lamp:*"], commands=["+@all", "-zadd"]
         )
 
-    found = await RedisEngine(server.url(login="ada:any@")).check_up()
+    found = await connect(server.url(login="ada:any@")).check_up()
 
     assert finding(found, "rights").grade is Grade.PROBLEM
     assert "`ada` may not run ZADD" in finding(found, "rights").text
@@ -239,7 +239,7 @@ async def test_a_missing_right_is_told_with_the_line_that_gives_it(server: Serve
 @pytest.mark.parametrize("shards", ["1", "3"])
 async def test_an_index_that_lost_a_job_is_told(url: str, admin: redis.Redis, shards: str):
     url = f"{url}&shards={shards}"
-    engine = RedisEngine(url)
+    engine = connect(url)
     await engine.open()
     ids = await submit(engine, *(new_job() for _ in range(5)))
     await claim(engine, 2)
@@ -261,7 +261,7 @@ async def test_an_index_that_lost_a_job_is_told(url: str, admin: redis.Redis, sh
 async def test_a_store_at_work_is_not_called_broken(
     url: str, until: Callable[[Callable[[], object]], Awaitable[None]]
 ):
-    engine = RedisEngine(url)
+    engine = connect(url)
     await engine.open()
     over = False
 

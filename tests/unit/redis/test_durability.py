@@ -10,11 +10,19 @@ from pathlib import Path
 import pytest
 import redis
 
-from lamplighter.engines.redis.engine import RedisEngine
+from lamplighter.connect import connect
 from lamplighter.model.errors import StoreBusy, StoreError, StoreUnreachable
 from lamplighter.model.job import Delivery
 from lamplighter.port.checkup import Grade
-from lamplighter.port.conformance.builders import claim, completed, new_job, request, submit
+from lamplighter.port.conformance.builders import (
+    claim,
+    completed,
+    mark_start,
+    new_job,
+    recording,
+    submit,
+)
+from lamplighter.port.store import Engine
 from lamplighter.port.values import SettleAnswer, SubmitAnswer
 from tests.servers.valkey import Server, any_program, start
 
@@ -25,7 +33,7 @@ HIDDEN = {"categories": ["+@all", "-@admin", "-@dangerous"], "commands": ["+info
 
 
 async def opened_and_closed(url: str) -> None:
-    engine = RedisEngine(url)
+    engine = connect(url)
     await engine.open()
     await engine.close()
 
@@ -33,7 +41,7 @@ async def opened_and_closed(url: str) -> None:
 async def refused(server: Server, **options: str) -> StoreError:
     """Say why the store is not opened; nothing was written."""
     with pytest.raises(StoreUnreachable) as found:
-        await RedisEngine(server.url(**options)).open()
+        await connect(server.url(**options)).open()
     with server.client() as admin:
         assert admin.dbsize() == 0
     return found.value
@@ -137,7 +145,7 @@ async def test_a_server_that_hides_its_settings_is_believed_and_doctor_says_so(
         admin.acl_setuser("ada", enabled=True, nopass=True, keys=["{lamp:*"], **HIDDEN)
         # Nobody can see that it is less.
         admin.config_set("appendfsync", "no")
-    engine = RedisEngine(server.url(login="ada:any@", durability=durability))
+    engine = connect(server.url(login="ada:any@", durability=durability))
 
     await engine.open()
     found = await engine.check_up()
@@ -154,7 +162,7 @@ async def test_a_command_that_was_renamed_hides_the_settings_as_well(tmp_path: P
     renamed = tmp_path / "renamed.conf"
     renamed.write_text("rename-command CONFIG hidden\n")
     with start(any_program(), tmp_path, settings={"include": str(renamed)}) as server:
-        engine = RedisEngine(server.url())
+        engine = connect(server.url())
         await engine.open()
         found = await engine.check_up()
         await engine.close()
@@ -185,8 +193,8 @@ def _until_followed(admin: redis.Redis) -> None:
 
 
 @pytest.fixture
-async def replicated(server: Server, replica: Server) -> AsyncIterator[RedisEngine]:
-    engine = RedisEngine(server.url(durability="replicated", replica_timeout=str(REPLICA_SECONDS)))
+async def replicated(server: Server, replica: Server) -> AsyncIterator[Engine]:
+    engine = connect(server.url(durability="replicated", replica_timeout=str(REPLICA_SECONDS)))
     await engine.open()
     yield engine
     await engine.close()
@@ -198,11 +206,11 @@ def has(server: Server, job_id: str) -> bool:
 
 
 async def test_an_acknowledged_job_is_on_the_replica(
-    replicated: RedisEngine, server: Server, replica: Server
+    replicated: Engine, server: Server, replica: Server
 ):
     # With time for a replica that gets no processor for a while: it is asked what is there after
     # the answer, not how soon that comes.
-    patient = RedisEngine(server.url(durability="replicated", replica_timeout="5"))
+    patient = connect(server.url(durability="replicated", replica_timeout="5"))
     await patient.open()
     for _ in range(20):
         job = new_job()
@@ -212,7 +220,7 @@ async def test_an_acknowledged_job_is_on_the_replica(
 
 
 async def test_a_job_that_no_replica_confirms_is_stored_and_called_in_doubt(
-    replicated: RedisEngine, server: Server, replica: Server, caplog: pytest.LogCaptureFixture
+    replicated: Engine, server: Server, replica: Server, caplog: pytest.LogCaptureFixture
 ):
     job = new_job()
     replica.freeze()
@@ -232,9 +240,9 @@ async def test_a_job_that_no_replica_confirms_is_stored_and_called_in_doubt(
 
 
 async def test_who_repeats_it_elsewhere_is_not_told_too_early(
-    replicated: RedisEngine, server: Server, replica: Server
+    replicated: Engine, server: Server, replica: Server
 ):
-    other = RedisEngine(server.url(durability="replicated", replica_timeout=str(REPLICA_SECONDS)))
+    other = connect(server.url(durability="replicated", replica_timeout=str(REPLICA_SECONDS)))
     await other.open()
     await other.jobs.submit([new_job()])
     job = new_job()
@@ -252,7 +260,7 @@ async def test_who_repeats_it_elsewhere_is_not_told_too_early(
 
 
 async def test_a_settle_that_no_replica_confirms_is_in_doubt_and_the_job_does_not_run_again(
-    replicated: RedisEngine, replica: Server
+    replicated: Engine, replica: Server
 ):
     await submit(replicated, new_job())
     (held,) = await claim(replicated)
@@ -270,7 +278,7 @@ async def test_a_settle_that_no_replica_confirms_is_in_doubt_and_the_job_does_no
 
 @pytest.mark.parametrize("verb", ["cancel", "hold", "unhold", "retry", "replay"])
 async def test_what_an_operator_did_is_in_doubt_while_no_replica_confirms_it(
-    replicated: RedisEngine, replica: Server, verb: str
+    replicated: Engine, replica: Server, verb: str
 ):
     (job_id,) = await submit(replicated, new_job())
     operate = getattr(replicated.jobs, verb)
@@ -284,34 +292,37 @@ async def test_what_an_operator_did_is_in_doubt_while_no_replica_confirms_it(
     assert len(await operate([job_id], by="test", reason="to see it")) == 1
 
 
-async def test_a_claim_at_most_once_that_no_replica_confirms_is_in_doubt_and_can_be_repeated(
-    replicated: RedisEngine, replica: Server
+async def test_a_start_that_no_replica_confirms_is_in_doubt_and_can_be_repeated(
+    replicated: Engine, replica: Server
 ):
     await submit(replicated, replace(new_job(), delivery=Delivery.AT_MOST_ONCE))
-    asked = request()
+    (taken,) = await claim(replicated)
     replica.freeze()
     try:
         with pytest.raises(StoreBusy, match="may not be replicated"):
-            await replicated.jobs.claim(asked)
+            await mark_start(replicated, taken)
     finally:
         replica.thaw()
 
-    assert len((await replicated.jobs.claim(asked)).claims) == 1
-    assert await claim(replicated) == []
+    assert await mark_start(replicated, taken)
 
 
-async def test_a_claim_of_a_job_that_may_run_again_does_not_wait_for_replicas(
-    replicated: RedisEngine, replica: Server
+async def test_claims_and_what_running_attempts_say_do_not_wait_for_replicas(
+    replicated: Engine, replica: Server
 ):
-    await submit(replicated, new_job())
+    await submit(replicated, new_job(), new_job(delivery=Delivery.AT_MOST_ONCE))
     replica.freeze()
     try:
-        assert len(await claim(replicated)) == 1
+        taken = await claim(replicated, 2)
+        assert len(taken) == 2
+        assert [one.held for one in await replicated.jobs.record([recording(taken[0], "a")])] == [
+            True
+        ]
     finally:
         replica.thaw()
 
 
-async def test_calls_that_wait_together_wait_once(replicated: RedisEngine, replica: Server):
+async def test_calls_that_wait_together_wait_once(replicated: Engine, replica: Server):
     replica.freeze()
     began = time.monotonic()
     try:
@@ -326,7 +337,7 @@ async def test_calls_that_wait_together_wait_once(replicated: RedisEngine, repli
 
 
 async def test_a_call_that_nobody_waits_for_any_more_does_not_disturb_the_others(
-    replicated: RedisEngine, replica: Server
+    replicated: Engine, replica: Server
 ):
     replica.freeze()
     tasks = [asyncio.create_task(replicated.jobs.submit([new_job()])) for _ in range(3)]
@@ -339,7 +350,7 @@ async def test_a_call_that_nobody_waits_for_any_more_does_not_disturb_the_others
     assert answer.answer is SubmitAnswer.CREATED
 
 
-async def test_signs_of_life_do_not_wait_for_replicas(replicated: RedisEngine, replica: Server):
+async def test_signs_of_life_do_not_wait_for_replicas(replicated: Engine, replica: Server):
     replica.freeze()
     try:
         waiting = asyncio.create_task(replicated.jobs.submit([new_job()]))
@@ -353,7 +364,7 @@ async def test_signs_of_life_do_not_wait_for_replicas(replicated: RedisEngine, r
 
 
 async def test_as_many_replicas_as_asked_for_must_confirm(server: Server, replica: Server):
-    engine = RedisEngine(
+    engine = connect(
         server.url(durability="replicated", replicas="2", replica_timeout=str(REPLICA_SECONDS))
     )
     await engine.open()
@@ -364,7 +375,7 @@ async def test_as_many_replicas_as_asked_for_must_confirm(server: Server, replic
 
 
 async def test_a_primary_that_dies_while_a_replica_is_waited_for_is_asked_again(
-    replicated: RedisEngine, server: Server, replica: Server, until: Until
+    replicated: Engine, server: Server, replica: Server, until: Until
 ):
     job = new_job()
     replica.freeze()
@@ -389,7 +400,7 @@ async def test_a_primary_that_dies_while_a_replica_is_waited_for_is_asked_again(
 
 @pytest.mark.parametrize("durability", ["everysec", "none"])
 async def test_nobody_waits_for_replicas_unless_asked_to(server: Server, durability: str):
-    engine = RedisEngine(server.url(durability=durability))
+    engine = connect(server.url(durability=durability))
     await engine.open()
     await submit(engine, new_job())
     (held,) = await claim(engine)
@@ -401,7 +412,7 @@ async def test_nobody_waits_for_replicas_unless_asked_to(server: Server, durabil
 
 
 async def test_waiting_for_replicas_changes_nothing_in_the_store(
-    replicated: RedisEngine, server: Server
+    replicated: Engine, server: Server
 ):
     with server.client() as admin:
         before = admin.hgetall("{lamp:0}:meta")

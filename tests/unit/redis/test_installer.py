@@ -8,18 +8,20 @@ import sys
 import pytest
 import redis
 
+from lamplighter.connect import connect
 from lamplighter.engines.redis import installer
 from lamplighter.engines.redis.address import parse
-from lamplighter.engines.redis.engine import RedisEngine
 from lamplighter.model.errors import (
     InvalidOption,
     InvalidUrl,
     StoreClosed,
     StoreForeign,
     StoreNewer,
+    StoreOlder,
     StoreReadOnly,
     StoreUnreachable,
 )
+from lamplighter.port.store import Engine
 from tests.servers.redis_stores import with_options
 from tests.servers.valkey import Server
 
@@ -28,8 +30,8 @@ def meta(url: str) -> str:
     return "{" + parse(url).prefix + ":0}:meta"
 
 
-async def opened_and_closed(url: str, **options: bool) -> RedisEngine:
-    engine = RedisEngine(url)
+async def opened_and_closed(url: str, **options: bool) -> Engine:
+    engine = connect(url)
     await engine.open(**options)
     await engine.close()
     return engine
@@ -43,7 +45,7 @@ async def test_a_new_store_is_marked_as_ours(url: str, admin: redis.Redis):
 
     found = admin.hgetall(meta(url))
     assert found[b"program"] == b"lamplighter"
-    assert (found[b"version"], found[b"shards"]) == (b"1", b"1")
+    assert (found[b"version"], found[b"shards"]) == (b"2", b"1")
     assert int(found[b"made"]) > 1_700_000_000_000
 
 
@@ -58,7 +60,7 @@ async def test_opening_a_store_that_is_there_changes_nothing(url: str, admin: re
 
 
 async def test_many_who_open_a_new_store_at_once_make_one(url: str, admin: redis.Redis):
-    engines = [RedisEngine(with_options(url, shards="4")) for _ in range(20)]
+    engines = [connect(with_options(url, shards="4")) for _ in range(20)]
     await asyncio.gather(*(engine.open() for engine in engines))
 
     assert admin.hget(meta(url), "shards") == b"4"
@@ -67,22 +69,22 @@ async def test_many_who_open_a_new_store_at_once_make_one(url: str, admin: redis
 
 async def test_without_leave_to_create_a_missing_store_is_refused(url: str, admin: redis.Redis):
     with pytest.raises(StoreUnreachable, match="no store") as refused:
-        await RedisEngine(url).open(create=False)
+        await connect(url).open(create=False)
 
     assert "migrate" in refused.value.hint
     assert admin.exists(meta(url)) == 0
 
 
 async def test_migrate_makes_a_store_and_says_so(url: str):
-    assert await RedisEngine(url).migrate() == (0, installer.VERSION)
-    assert await RedisEngine(url).migrate() == (installer.VERSION, installer.VERSION)
+    assert await connect(url).migrate() == (0, installer.LAYOUTS.newest)
+    assert await connect(url).migrate() == (installer.LAYOUTS.newest, installer.LAYOUTS.newest)
 
 
 async def test_a_store_that_is_not_open_says_so(url: str):
-    engine = RedisEngine(url)
+    engine = connect(url)
 
     with pytest.raises(StoreClosed, match="not open"):
-        await engine.jobs.submit([])
+        await engine.inspector.counts()
     await engine.close()
 
 
@@ -100,11 +102,10 @@ async def test_the_number_of_shards_is_decided_when_the_store_is_made(url: str):
 
 async def test_who_does_not_name_the_shards_takes_those_of_the_store(url: str):
     await opened_and_closed(with_options(url, shards="3"))
-    engine = RedisEngine(url)
+    engine = connect(url)
     await engine.open()
 
-    assert engine._transport is not None
-    assert engine._transport.shards == 3
+    assert engine.capabilities.shards == 3
     await engine.close()
 
 
@@ -113,10 +114,19 @@ async def test_who_does_not_name_the_shards_takes_those_of_the_store(url: str):
 
 async def test_a_newer_store_is_refused(url: str, admin: redis.Redis):
     await opened_and_closed(url)
-    admin.hset(meta(url), "version", installer.VERSION + 1)
+    admin.hset(meta(url), "version", installer.LAYOUTS.newest + 1)
 
-    for work in (RedisEngine(url).open(), RedisEngine(url).migrate()):
-        with pytest.raises(StoreNewer, match="version 2"):
+    for work in (connect(url).open(), connect(url).migrate()):
+        with pytest.raises(StoreNewer, match="version 3"):
+            await work
+
+
+async def test_a_store_from_before_the_first_release_is_refused(url: str, admin: redis.Redis):
+    await opened_and_closed(url)
+    admin.hset(meta(url), "version", installer.LAYOUTS.first - 1)
+
+    for work in (connect(url).open(), connect(url).migrate()):
+        with pytest.raises(StoreOlder, match=r"has version 1, .* cannot be migrated"):
             await work
 
 
@@ -135,7 +145,7 @@ async def test_a_key_of_somebody_else_in_our_place_is_refused(
 
     try:
         with pytest.raises(StoreForeign) as refused:
-            await RedisEngine(url).open()
+            await connect(url).open()
 
         assert key in str(refused.value)
         assert "prefix" in refused.value.hint
@@ -149,7 +159,7 @@ async def test_a_store_whose_mark_was_damaged_is_refused(url: str, admin: redis.
     admin.hset(meta(url), "shards", "many")
 
     with pytest.raises(StoreForeign):
-        await RedisEngine(url).open()
+        await connect(url).open()
 
 
 async def test_stores_with_other_prefixes_are_no_neighbours(url: str, admin: redis.Redis):
@@ -205,7 +215,7 @@ async def test_a_store_outlives_a_kill_of_its_server(server: Server):
 
 async def test_rights_are_not_ours_to_give(url: str):
     with pytest.raises(InvalidOption, match="ada") as refused:
-        await RedisEngine(url).grant(run=["ada"])
+        await connect(url).grant(run=["ada"])
 
     assert "ACL SETUSER ada" in refused.value.hint
 
@@ -223,11 +233,11 @@ def test_a_missing_driver_is_named():
     said = run.stderr
 
     assert "InvalidUrl: the url asks for Redis, whose driver `hiredis` is not installed" in said
-    assert "pip install 'lamplighter[redis]'" in said
+    assert "pip install '.[redis]'" in said
 
 
 async def test_a_forked_child_is_told_to_open_its_own_store(url: str):
-    engine = RedisEngine(url)
+    engine = connect(url)
     await engine.open()
     child = os.fork()
     if child == 0:
@@ -245,7 +255,7 @@ async def test_a_forked_child_is_told_to_open_its_own_store(url: str):
     await engine.close()
 
 
-async def _in_child(engine: RedisEngine) -> None:
+async def _in_child(engine: Engine) -> None:
     with pytest.raises(StoreClosed, match="forked"):
         await engine.inspector.counts()
     await engine.close()

@@ -86,6 +86,8 @@ async def live(store: Store):
     token = NewToken(prefix="a", digest="d", name="shop", scopes=("admin",), lifetime_ms=10_000)
     await engine.access.put_token(token, by="test")
     await engine.access.revoke_token("a", **BY)
+    await engine.access.spend("c", "h", 10_000)
+    await engine.settings.enter_queues(["q 7"], tenant="a b", most=5)
     entries = entries_of([About("q 2"), About("j", "a b")], action="done", **BY)
     await engine.access.note_audit(entries)
     await engine.settings.put_queue("q 2", QueueSettings(max_wait_ms=5_000), **BY)
@@ -171,7 +173,8 @@ async def wind_up(store: Store):
     assert await engine.jobs.rescue(100) == []
     while (await engine.jobs.prune(NOTHING_KEPT, 100)).more:
         pass
-    assert await engine.access.prune_access(DAY_MS, 100) == 3
+    assert await engine.access.prune_access(DAY_MS, 100) == 4
+    await engine.settings.remove_queue("q 7", **BY)
 
 
 def test_the_document_and_the_program_know_the_same_keys() -> None:
@@ -251,16 +254,26 @@ async def test_the_audit_finds_damage(
     assert any(words in fault for fault in await store.faults()), await store.faults()
 
 
+FIRST = "default\x01first"
+"""The name of the schedule `first`."""
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
         (lambda p, _: ("DEL", p + "schedules"), "but is not in schedules"),
-        (lambda p, _: ("ZREM", p + "schedules", "first"), "schedule first is due at"),
-        (lambda p, _: ("ZADD", p + "schedules", "5", "held"), "is held, but stands in schedules"),
+        (lambda p, _: ("ZREM", p + "schedules", FIRST), "schedule default/first is due at"),
+        (
+            lambda p, _: ("ZADD", p + "schedules", "5", "default\x01held"),
+            "is held, but stands in schedules",
+        ),
         (lambda p, _: ("ZADD", p + "schedules", "5", "nobody"), "2 `looks` of schedules"),
-        (lambda p, _: ("DEL", p + "schedule:first"), "is in schedule_ids, but nowhere else"),
-        (lambda p, _: ("HDEL", p + "specs", "first"), "schedule first has nothing in specs"),
-        (lambda p, _: ("ZREM", p + "schedule_ids", "first"), "2 `specs` of schedules were found"),
+        (
+            lambda p, _: ("DEL", p + "schedule:default%01first"),
+            "is in schedule_names, but nowhere else",
+        ),
+        (lambda p, _: ("HDEL", p + "specs", FIRST), "schedule default/first has nothing in specs"),
+        (lambda p, _: ("ZREM", p + "schedule_names", FIRST), "2 `specs` of schedules were found"),
         (lambda p, id_: ("DEL", p + "job:" + id_), "has a run that is started, but its job"),
     ],
 )

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from lamplighter import runtime
-from lamplighter.engines.redis.engine import RedisEngine
+from lamplighter.connect import connect
 from lamplighter.model.job import JobState
 from lamplighter.model.lifecycle import settle
 from lamplighter.model.outcome import Succeeded
 from lamplighter.port.conformance.builders import new_job
+from lamplighter.port.store import Engine
 from lamplighter.port.values import ClaimRequest, Renewal, SettleAnswer, SubmitAnswer
 from tests.proxies.link import Link
 from tests.proxies.redis_wire import RedisWire, end_of
@@ -24,8 +25,8 @@ def link(server: Server):
 
 
 @pytest.fixture
-async def engine(link: Link) -> AsyncIterator[RedisEngine]:
-    engine = RedisEngine(f"redis://127.0.0.1:{link.port}", deadline=20.0)
+async def engine(link: Link) -> AsyncIterator[Engine]:
+    engine = connect(f"redis://127.0.0.1:{link.port}", deadline=20.0)
     await engine.open()
     await engine.inspector.counts()  # the server knows our scripts from here on, and we it
     yield engine
@@ -48,7 +49,7 @@ def lose(link: Link, count: int) -> None:
     link.cut_replies(count, when=lambda asked: b"EVAL" in asked[:40])
 
 
-async def test_a_submission_whose_answer_was_lost_is_stored_once(engine: RedisEngine, link: Link):
+async def test_a_submission_whose_answer_was_lost_is_stored_once(engine: Engine, link: Link):
     lose(link, 3)
     jobs = [new_job() for _ in range(50)]
 
@@ -60,9 +61,7 @@ async def test_a_submission_whose_answer_was_lost_is_stored_once(engine: RedisEn
     assert (await engine.inspector.counts())["waiting"] == 50
 
 
-async def test_a_claim_whose_answer_was_lost_hands_out_the_same_jobs(
-    engine: RedisEngine, link: Link
-):
+async def test_a_claim_whose_answer_was_lost_hands_out_the_same_jobs(engine: Engine, link: Link):
     jobs = [new_job() for _ in range(20)]
     await engine.jobs.submit(jobs)
     lose(link, 2)
@@ -75,7 +74,7 @@ async def test_a_claim_whose_answer_was_lost_hands_out_the_same_jobs(
     assert (await engine.inspector.counts())["running"] == 10
 
 
-async def test_settlements_whose_answer_was_lost_are_written_once(engine: RedisEngine, link: Link):
+async def test_settlements_whose_answer_was_lost_are_written_once(engine: Engine, link: Link):
     await engine.jobs.submit([new_job() for _ in range(10)])
     claims = (await engine.jobs.claim(request(10))).claims
     lose(link, 2)
@@ -88,7 +87,7 @@ async def test_settlements_whose_answer_was_lost_are_written_once(engine: RedisE
     assert (await engine.inspector.counts())["succeeded"] == 10
 
 
-async def test_a_renewal_whose_answer_was_lost_holds(engine: RedisEngine, link: Link):
+async def test_a_renewal_whose_answer_was_lost_holds(engine: Engine, link: Link):
     await engine.jobs.submit([new_job() for _ in range(3)])
     claims = (await engine.jobs.claim(request(3))).claims
     lose(link, 2)
@@ -100,7 +99,7 @@ async def test_a_renewal_whose_answer_was_lost_holds(engine: RedisEngine, link: 
 
 
 async def test_jobs_that_many_submit_and_claim_over_a_bad_line_are_each_done_once(
-    engine: RedisEngine, link: Link
+    engine: Engine, link: Link
 ):
     link.cut_replies(chance=0.1, seed=7, when=lambda asked: b"EVAL" in asked[:40])
     jobs = [new_job() for _ in range(400)]

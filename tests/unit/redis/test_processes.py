@@ -1,8 +1,10 @@
 """Several processes that serve one store on a server."""
 
+import asyncio
 import os
 import signal
 
+from lamplighter.connect import connect
 from tests.unit.server.test_processes import children, listeners, until
 from tests.unit.server.test_serve import DEADLINE, ask, serving
 
@@ -24,6 +26,19 @@ def test_several_processes_share_the_store(url, tmp_path):
             assert (status, job["status"]) == (200, "scheduled")
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE) == 0
+
+
+def test_a_store_that_is_lost_is_told_and_nothing_is_acknowledged(server, tmp_path):
+    settings = {"LAMPLIGHTER_URL": server.url(), "LAMPLIGHTER_HTTP_UNKNOWN_TYPES": "1"}
+    with serving(tmp_path, **settings) as (_, address), server.client() as client:
+        body = {"type": "greet", "arguments": {}}
+        assert ask(address, "POST", "/v1/jobs", body)[0] == 201
+        client.flushall()
+        status, problem = ask(address, "POST", "/v1/jobs", body)
+        assert (status, problem["code"]) == (503, "store-lost")
+        assert client.dbsize() == 0
+        asyncio.run(connect(server.url()).migrate())
+        assert ask(address, "POST", "/v1/jobs", body)[0] == 201
 
 
 def test_a_store_that_is_away_is_told_before_the_time_of_the_request_is_over(server, tmp_path):

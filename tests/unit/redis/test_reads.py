@@ -168,7 +168,7 @@ async def test_dead_letters_of_all_shards_are_grouped_together(store: Store):
     now = store.clock.now_ms()
     await died(store, 2, "rare")
 
-    often, rare = await store.engine.inspector.dead_groups(JobFilter())
+    often, rare = (await store.engine.inspector.dead_groups(JobFilter())).groups
 
     assert (often.fingerprint, often.count, often.example) == ("often", 14, last)
     assert (often.newest_at_ms, often.type, often.queue) == (now, "work", "default")
@@ -184,7 +184,7 @@ async def test_any_fingerprint_is_found_and_grouped(store: Store, fingerprint: s
     (taken,) = await claim(store.engine, 1)
     await store.engine.jobs.settle([failed(taken, error, retry=ONCE)])
 
-    groups = await store.engine.inspector.dead_groups(JobFilter())
+    groups = (await store.engine.inspector.dead_groups(JobFilter())).groups
     found = await listed(store, JobFilter(fingerprints=(fingerprint,)), 10)
 
     assert [(group.fingerprint, group.count) for group in groups] == [(fingerprint, 2), ("z", 1)]

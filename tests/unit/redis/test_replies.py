@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import redis
 
+from lamplighter.connect import connect
 from lamplighter.engines.redis.address import parse
 from lamplighter.engines.redis.transport import Transport
 from lamplighter.model.errors import (
@@ -97,7 +98,7 @@ async def test_a_server_that_became_a_replica_is_asked_again_on_a_new_connection
         assert not waiting.done()
         admin.replicaof("NO", "ONE")
 
-        assert await waiting == [b"made", b"1", b"1"]
+        assert (await waiting)[:3] == [b"made", b"1", b"1"]
         assert not clients(admin) & before
 
 
@@ -174,7 +175,7 @@ async def test_the_right_login_is_let_in(server: Server, make_transport: MakeTra
         )
     transport = make_transport(server.url(login="ada:se%2Fcr%40t@"))
 
-    assert await transport.run("open", ("make", 1, 1)) == [b"made", b"1", b"1"]
+    assert (await transport.run("open", ("make", 1, 1)))[:3] == [b"made", b"1", b"1"]
     with pytest.raises(StoreForbidden, match="ACL SETUSER"):
         await transport.command("GET", "not ours")
 
@@ -188,11 +189,21 @@ async def test_a_user_who_may_not_be_named_may_still_work(
             enabled=True,
             nopass=True,
             keys=["{lamp:*"],
-            commands=["+evalsha", "+eval", "+type", "+exists", "+hset", "+hget", "+hmget", "+time"],
+            commands=[
+                "+evalsha",
+                "+eval",
+                "+type",
+                "+exists",
+                "+set",
+                "+hset",
+                "+hget",
+                "+hmget",
+                "+time",
+            ],
         )
     transport = make_transport(server.url(login="ada:any@"))
 
-    assert await transport.run("open", ("make", 1, 1)) == [b"made", b"1", b"1"]
+    assert (await transport.run("open", ("make", 1, 1)))[:3] == [b"made", b"1", b"1"]
 
 
 async def test_a_database_that_is_not_there_is_refused(
@@ -218,6 +229,7 @@ async def test_a_server_without_room_for_us_is_called_busy(
 async def test_a_key_of_another_program_is_called_foreign(
     transport: Transport, admin: redis.Redis, url: str
 ):
+    await connect(url).migrate()
     key = "{" + parse(url).prefix + ":0}:told"
     admin.lpush(key, "x")
 

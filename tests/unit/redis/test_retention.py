@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.engines.redis.engine import RedisEngine
+from lamplighter.connect import connect
 from lamplighter.port.conformance.builders import claim, completed, key, new_job, submit
 from lamplighter.port.conformance.clock import VirtualClock
 from lamplighter.port.values import JobFilter, NewWorker, Retention, TypeInfo
@@ -243,7 +243,7 @@ async def test_an_end_without_a_job_does_not_stand_in_the_way(store: Store):
 
 async def test_jobs_can_be_removed_when_the_memory_is_full(server: Server):
     clock = VirtualClock()
-    engine = RedisEngine(server.url(), clock.now_ms)
+    engine = connect(server.url(), clock_ms=clock.now_ms)
     await engine.open()
     ids = await submit(engine, *(new_job() for _ in range(200)))
     taken = await claim(engine, 100)

@@ -123,7 +123,9 @@ async def test_a_schedule_with_more_queued_jobs_than_a_script_may_cancel_is_dele
     assert said.answer is ScheduleAnswer.DONE
     counts = await engine.inspector.counts()
     assert (counts["cancelled"], counts["waiting"], counts["running"]) == (MANY, 0, 1)
-    assert store.keys().keys() & {"schedule", "schedules", "schedule_ids", "specs", "runs"} == set()
+    assert (
+        store.keys().keys() & {"schedule", "schedules", "schedule_names", "specs", "runs"} == set()
+    )
     (taken,) = await engine.jobs.claims_of("worker-1")
     assert taken.job.id == runs[0].job.id
     await engine.jobs.settle([completed(taken)])
@@ -192,7 +194,9 @@ async def test_a_job_without_a_schedule_pays_nothing_for_those_that_have_one(one
 async def test_a_job_in_another_shard_than_its_schedule_is_refused(four_shards: Store, how: str):
     engine = four_shards.engine
     await put(engine, new_schedule())
-    elsewhere = moved(of_occurrence(NIGHTLY, at(1)), shard_of_schedule(NIGHTLY) ^ 1)
+    elsewhere = moved(
+        of_occurrence("default", NIGHTLY, at(1)), shard_of_schedule("default", NIGHTLY) ^ 1
+    )
     run = run_at(at(1), id=elsewhere)
 
     with pytest.raises(InvalidInput, match=r"in shard \d of 4 by its id, but in shard \d by its"):
@@ -277,7 +281,7 @@ async def test_the_runs_of_a_busy_schedule_stay_compact(one_shard: Store):
         await engine.jobs.settle([completed(one) for one in await claim(engine, 50)])
     await fire(engine)
 
-    kept = one_shard.key(f"runs:succeeded:{NIGHTLY}")
+    kept = one_shard.key(f"runs:succeeded:default%01{NIGHTLY}")
 
     assert one_shard.client.zcard(kept) == 100
     longest = max(len(run) for run in one_shard.client.zrange(kept, 0, -1))
@@ -305,11 +309,12 @@ async def test_schedules_are_listed_page_by_page_over_all_shards(store: Store):
             if (cursor := page.cursor) is None:
                 return found
 
-    assert await listed(ScheduleFilter(), 17) == sorted(names)
-    assert await listed(ScheduleFilter(), 230) == sorted(names)
+    ordered = sorted(names, key=lambda name: (name.endswith("9"), name))  # `default` before `rare`
+    assert await listed(ScheduleFilter(), 17) == ordered
+    assert await listed(ScheduleFilter(), 230) == ordered
     rare = sorted(name for name in names if name.endswith("9"))
     assert await listed(ScheduleFilter(tenants=("rare",)), 5) == rare
-    some = sorted(name for name in names if name.startswith("3/"))
+    some = [name for name in ordered if name.startswith("3/")]
     assert await listed(ScheduleFilter(prefix="3/"), 10) == some
 
 
@@ -323,14 +328,14 @@ async def test_a_page_of_schedules_ends_after_a_bounded_look(
         await put(
             engine,
             *(
-                new_schedule(name, tenant="rare" if name[-2:] == "99" else "default")
+                new_schedule(name, type="rare" if name[-2:] == "99" else "work")
                 for name in names[start : start + 100]
             ),
         )
 
     pages, cursor, found = 0, None, list[str]()
     while pages == 0 or cursor is not None:
-        which = ScheduleFilter(tenants=("rare",))
+        which = ScheduleFilter(types=("rare",))
         page = await engine.schedules.schedules(which, limit=50, cursor=cursor)
         found += [one.id for one in page.schedules]
         pages, cursor = pages + 1, page.cursor

@@ -8,6 +8,8 @@ import redis
 from lamplighter.engines.redis import scripts
 
 ALL = scripts.names()
+GUARD = re.sub(r"^--[^\n]*\n", "", scripts._read("lib/guard.lua"), flags=re.MULTILINE).strip()
+BEFORE_THERE_IS_A_STORE = {"open", "rights"}
 
 
 def test_there_is_a_script_for_opening_and_for_wake_ups():
@@ -33,10 +35,17 @@ def test_a_script_says_what_it_is_for_what_it_takes_and_what_it_returns(name: st
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_script_builds_its_keys_from_the_prefix_and_looks_through_nothing(name: str):
-    text = re.sub(r"--[^\n]*", "", scripts.script(name).text.decode())
+    text = re.sub(r"--[^\n]*", "", scripts.script(name).text.decode()).replace(GUARD, "")
 
     assert text.count("KEYS[") == text.count("KEYS[1]")
     assert not re.search(r"call\(\s*['\"](?:KEYS|SCAN|FLUSHDB|FLUSHALL|CONFIG|PUBLISH)['\"]", text)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_script_begins_with_a_look_at_the_mark_of_the_store(name: str):
+    text = re.sub(r"^(#!|--)[^\n]*\n", "", scripts.script(name).text.decode(), flags=re.MULTILINE)
+
+    assert text.startswith(GUARD) == (name not in BEFORE_THERE_IS_A_STORE)
 
 
 @pytest.mark.parametrize("name", ALL)

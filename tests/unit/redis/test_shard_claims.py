@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamplighter import runtime
-from lamplighter.engines.redis.engine import RedisEngine
+from lamplighter.connect import connect
 from lamplighter.engines.redis.shards import shard_of, shard_of_text
 from lamplighter.engines.redis.verbs import claim as verb
 from lamplighter.model.errors import StoreBusy, StoreError
@@ -19,6 +19,7 @@ from lamplighter.port.conformance.builders import (
     request,
     submit,
 )
+from lamplighter.port.store import Engine
 from lamplighter.port.values import ClaimRequest
 from tests.proxies.link import Link
 from tests.proxies.redis_wire import RedisWire
@@ -36,7 +37,7 @@ def asked_from(first: int, limit: int = 5) -> ClaimRequest:
             return request(limit=limit, nonce=nonce)
 
 
-async def submitted(engine: RedisEngine, shard: int, count: int) -> list[str]:
+async def submitted(engine: Engine, shard: int, count: int) -> list[str]:
     return await submit(engine, *(new_job(id=new_id(shard)) for _ in range(count)))
 
 
@@ -121,8 +122,8 @@ def link(server: Server):
 
 
 @pytest.fixture
-async def engine(link: Link) -> AsyncIterator[RedisEngine]:
-    engine = RedisEngine(f"redis://127.0.0.1:{link.port}?shards={SHARDS}", deadline=1.0)
+async def engine(link: Link) -> AsyncIterator[Engine]:
+    engine = connect(f"redis://127.0.0.1:{link.port}?shards={SHARDS}", deadline=1.0)
     await engine.open()
     await engine.jobs.claim(request())  # the server knows our scripts from here on
     yield engine
@@ -137,7 +138,7 @@ def lose_replies_of(link: Link, shard: int) -> None:
 
 
 async def test_a_claim_that_failed_gets_the_same_jobs_when_it_is_repeated(
-    engine: RedisEngine, link: Link
+    engine: Engine, link: Link
 ):
     ids = await submitted(engine, 1, 2)
     asked = asked_from(0)
@@ -155,7 +156,7 @@ async def test_a_claim_that_failed_gets_the_same_jobs_when_it_is_repeated(
 
 
 async def test_a_claim_that_was_given_up_gets_the_same_jobs_when_it_is_repeated(
-    engine: RedisEngine, link: Link, until
+    engine: Engine, link: Link, until
 ):
     ids = await submitted(engine, 1, 2)
     asked = asked_from(0)
@@ -171,7 +172,7 @@ async def test_a_claim_that_was_given_up_gets_the_same_jobs_when_it_is_repeated(
 
 
 async def test_what_a_claim_has_got_is_not_lost_with_a_shard_that_does_not_answer(
-    engine: RedisEngine, link: Link
+    engine: Engine, link: Link
 ):
     first = await submitted(engine, 0, 2)
     second = await submitted(engine, 1, 2)
@@ -190,7 +191,7 @@ async def test_what_a_claim_has_got_is_not_lost_with_a_shard_that_does_not_answe
 
 
 async def test_a_claim_whose_reply_was_lost_on_the_way_is_asked_again_and_goes_out_once(
-    engine: RedisEngine, link: Link
+    engine: Engine, link: Link
 ):
     ids = await submitted(engine, 1, 2)
     link.cut_replies(2, when=lambda asked: b"EVAL" in asked[:40] and b"{lamp:1}:" in asked)
@@ -205,7 +206,7 @@ async def test_a_claim_whose_reply_was_lost_on_the_way_is_asked_again_and_goes_o
 
 
 async def test_a_claim_that_reached_nobody_is_a_new_one_when_it_is_repeated(
-    engine: RedisEngine, link: Link
+    engine: Engine, link: Link
 ):
     ids = await submitted(engine, 2, 2)
     asked = asked_from(0)

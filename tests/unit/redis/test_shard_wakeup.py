@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from lamplighter import App
-from lamplighter.engines.redis.engine import RedisEngine
+from lamplighter.connect import connect
 from lamplighter.engines.redis.shards import shard_of
 from lamplighter.model.errors import StoreClosed
 from lamplighter.model.ids import shard_of_key
 from lamplighter.port.conformance.builders import claim, new_id, new_job, submit
-from lamplighter.port.store import queue_topic
+from lamplighter.port.store import Engine, queue_topic
 from tests.servers.redis_stores import redis_prefixes
 
 SHARDS = 3
@@ -30,9 +30,9 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-async def idle(url: str) -> AsyncIterator[RedisEngine]:
+async def idle(url: str) -> AsyncIterator[Engine]:
     """A worker's engine that has found nothing to do."""
-    engine = RedisEngine(url)
+    engine = connect(url)
     await engine.open()
     await engine.wakeup.wait([TOPIC], SOON, types=("work",))
     yield engine
@@ -61,7 +61,7 @@ def key_in(shard: int) -> str:
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
-async def test_a_job_of_a_program_wakes_who_waits(idle: RedisEngine, work, shard: int):
+async def test_a_job_of_a_program_wakes_who_waits(idle: Engine, work, shard: int):
     waiting = asyncio.create_task(idle.wakeup.wait([TOPIC], LONG, types=("work",)))
     await asyncio.sleep(SOON)  # it may wait by then or not: nothing is missed either way
 
@@ -72,7 +72,7 @@ async def test_a_job_of_a_program_wakes_who_waits(idle: RedisEngine, work, shard
     assert [one.job.id for one in await claim(idle, 10)] == [handle.id]
 
 
-async def test_every_batch_of_a_program_wakes_who_waits(idle: RedisEngine, app: App, work):
+async def test_every_batch_of_a_program_wakes_who_waits(idle: Engine, app: App, work):
     found: set[int] = set()
     while len(found) < SHARDS:
         handles = await app.submit_many([work.call(number) for number in range(3)])
@@ -85,7 +85,7 @@ async def test_every_batch_of_a_program_wakes_who_waits(idle: RedisEngine, app: 
 
 def test_a_forked_child_leaves_its_parents_shards_alone_and_wakes_it(url: str):
     async def parent() -> None:
-        engine = RedisEngine(url)
+        engine = connect(url)
         await engine.open()
         for shard in range(SHARDS):
             await engine.wakeup.wait([TOPIC], SOON)
@@ -109,11 +109,11 @@ def test_a_forked_child_leaves_its_parents_shards_alone_and_wakes_it(url: str):
     asyncio.run(parent())
 
 
-async def _in_child(engine: RedisEngine, url: str, shard: int) -> None:
+async def _in_child(engine: Engine, url: str, shard: int) -> None:
     job = new_job(id=new_id(shard))
     with pytest.raises(StoreClosed, match="forked"):
         await engine.jobs.submit([job])
-    own = RedisEngine(url)
+    own = connect(url)
     await own.open()
     await submit(own, job)
     await own.wakeup.notify(TOPIC)

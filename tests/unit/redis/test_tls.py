@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.engines.redis.engine import RedisEngine
+from lamplighter.connect import connect
 from lamplighter.engines.redis.transport import Transport
 from lamplighter.model.errors import InvalidUrl, StoreUnreachable
 from tests.servers.valkey import Server
@@ -100,7 +100,7 @@ async def test_a_server_that_wants_a_certificate_of_ours_gets_it(
     assert await transport.command("PING") == b"PONG"
     await transport.close()
 
-    engine = RedisEngine(anonymous, deadline=1.0)
+    engine = connect(anonymous, deadline=1.0)
     with pytest.raises(StoreUnreachable) as refused:
         await engine.open()
     assert "cert=" in refused.value.hint

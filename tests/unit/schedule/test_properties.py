@@ -131,7 +131,7 @@ def test_the_ends_of_time_are_no_accident(calendar, t):
 @given(calendars)
 def test_what_is_encoded_is_decoded(calendar):
     document = json.loads(json.dumps(encode(calendar)))
-    seeds = {part.seed for part in _crons(calendar)} - {""}
+    seeds = {part.seed for part in _crons(calendar) if part.parsed.hashed}
     if len(seeds) < 2:
         again = decode(document, seed=next(iter(seeds), ""))
         assert again == calendar

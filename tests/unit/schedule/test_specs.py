@@ -18,7 +18,7 @@ NIGHTLY = Cron("30 2 * * *", timezone="Europe/Berlin", gap="skip", overlap="both
 TEMPLATE = Template(type="report", args=b'{"a":1}')
 CALENDARS = [
     NIGHTLY,
-    Cron("H H(0-5) * * MON#2", seed="nightly"),
+    Cron("H H(0-5) * * MON#2", seed="default\x01nightly"),
     Interval(timedelta(minutes=5), anchor=START),
     Once(START),
     RRule("FREQ=MONTHLY;BYDAY=-1FR", start=START, timezone="Asia/Tokyo"),

@@ -45,7 +45,7 @@ def test_what_is_hashed_depends_on_the_name_of_the_schedule(expression):
         for name in ("a", "b")
     }
 
-    assert found == {name: Cron(expression, seed=name) for name in ("a", "b")}
+    assert found == {name: Cron(expression, seed=f"default\x01{name}") for name in ("a", "b")}
     assert found["a"] != found["b"]
 
 

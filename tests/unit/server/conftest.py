@@ -189,6 +189,12 @@ class Scene:
     async def succeed(self, claim: Any, result: bytes = b'{"paid": true}') -> None:
         await (await self.engine()).jobs.settle([settle(claim, Succeeded(result))])
 
+    async def retry_later(self, claim: Any, message: str) -> None:
+        """Let an attempt fail after which the job is tried again."""
+        error = ErrorInfo(type="Busy", message=message, traceback="", fingerprint="f-2")
+        policy = Retry(max_attempts=3, fixed=60)
+        await (await self.engine()).jobs.settle([settle(claim, Failed(error), retry=policy)])
+
     async def fail(self, claim: Any) -> None:
         error = ErrorInfo(
             type="CardDeclined", message="no money", traceback="secret frames", fingerprint="f-1"

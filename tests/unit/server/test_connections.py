@@ -1,5 +1,6 @@
 """Connections of `lamplighter serve`: what is read of them, and when they are closed."""
 
+import json
 import re
 import signal
 import socket
@@ -102,3 +103,28 @@ def test_who_asks_for_another_protocol_is_answered_in_this_one_and_not_logged(tm
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE) == 0
         assert process.stderr.read() == ""
+
+
+LISTEN = b"GET /v1/events?topic=queues HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def test_at_the_cap_it_says_that_it_lives_and_that_it_is_busy(tmp_path):
+    with serving(tmp_path, LAMPLIGHTER_HTTP_CONNECTIONS="2") as (process, address):
+        busy = [socket.create_connection((address.hostname, address.port)) for _ in range(2)]
+        for each in busy:
+            each.settimeout(DEADLINE)
+            each.sendall(LISTEN)
+            assert b"200 OK" in each.recv(4096)
+        assert statuses(sent(address, GET)) == [200]
+        refused = [sent(address, GET.replace(b"/healthz", b"/v1/jobs")) for _ in range(20)]
+        assert {statuses(each)[0] for each in refused} == {503}
+        head, _, body = refused[0].lower().partition(b"\r\n\r\n")
+        assert b"content-type: application/problem+json" in head
+        assert b"retry-after: 1" in head
+        assert json.loads(body)["code"] == "too-busy"
+        for each in busy:
+            each.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE) == 0
+        told = process.stderr.read().splitlines()
+        assert 1 <= len([line for line in told if "connections are in use" in line]) <= 3

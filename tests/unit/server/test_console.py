@@ -1,5 +1,7 @@
 """The console's files: fixed, from memory, under a strict policy."""
 
+import gzip
+
 import pytest
 
 from lamplighter.server import assets
@@ -104,3 +106,25 @@ def test_the_files_of_this_package_are_read_once():
     found = assets.built()
     assert found is assets.built()
     assert found["index.html"].content == (assets.CONSOLE / "index.html").read_bytes()
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "br;q=1, gzip;q=0.5", "*"])
+async def test_what_is_built_comes_packed_to_whoever_takes_it(call, accepted):
+    for name, asset in assets.built().items():
+        path = "/" if name == "index.html" else f"/{name}"
+        plain = await call("GET", path)
+        packed = await call("GET", path, headers={"accept-encoding": accepted})
+        assert "content-encoding" not in plain.headers
+        if asset.packed is None:
+            assert len(asset.content) < 500, name
+            continue
+        assert packed.headers["content-encoding"] == "gzip", name
+        assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
+        assert gzip.decompress(packed.body) == plain.body
+        assert len(packed.body) < len(plain.body)
+        tag = packed.headers["etag"]
+        known = await call("GET", path, headers={"accept-encoding": accepted, "if-none-match": tag})
+        assert (known.status, known.body) == (304, b"")
+    whole = sum(len(asset.content) for asset in assets.built().values())
+    sent = sum(len(asset.packed or asset.content) for asset in assets.built().values())
+    assert sent < 0.45 * whole

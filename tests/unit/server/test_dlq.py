@@ -1,7 +1,11 @@
 """Dead letters: grouped by cause, replayed and purged some at a time."""
 
+from functools import partial
+
 import pytest
 
+from lamplighter.model.lifecycle import settle
+from lamplighter.model.outcome import Rejected
 from lamplighter.server.auth import Principal
 
 
@@ -52,18 +56,58 @@ async def test_filters_choose_groups(scene, query, count):
     assert sum(group["count"] for group in groups) == count
 
 
+@pytest.mark.parametrize("verb", ["replay", "purge"])
+async def test_what_a_row_shows_is_what_is_acted_on(scene, verb):
+    engine = await scene.engine()
+    rows = {}
+    for tenant in ("default", "acme"):
+        (rows[tenant, "f-1"],) = await die(scene, tenant=tenant)
+        rows[tenant, ""] = await scene.submit(tenant=tenant)
+        await engine.jobs.settle([settle(await scene.claim(), Rejected("no"))])
+    groups = (await scene.call("GET", "/v1/dlq?tenant=acme&queue=payments")).json["groups"]
+    assert {(group["fingerprint"], group["count"]) for group in groups} == {("f-1", 1), ("", 1)}
+    chosen = {"type": ["charge"], "tenant": ["acme"], "queue": ["payments"]}
+    for fingerprint in ("", "f-1"):
+        done = await act(scene, verb, fingerprint=[fingerprint or "none"], **chosen)
+        assert (done["done"], done["ids"]) == (1, [rows["acme", fingerprint]])
+    assert await left(scene) == 2
+
+
+async def test_numbers_of_which_older_ones_are_left_out_say_so(scene, monkeypatch):
+    ids = await die(scene, 3)
+    for query in ("", "?tenant=default"):
+        assert not (await scene.call("GET", f"/v1/dlq{query}")).json["at_least"]
+    inspector = await scene.service.inspector()
+    monkeypatch.setattr(inspector, "dead_groups", partial(inspector.dead_groups, most=2))
+    answer = (await scene.call("GET", "/v1/dlq")).json
+    assert ([group["count"] for group in answer["groups"]], answer["at_least"]) == ([2], True)
+    answer = (await scene.call("GET", "/v1/dlq?tenant=acme")).json
+    assert (answer["groups"], answer["at_least"]) == ([], True)
+    done = await act(scene, "replay", all=True, dry_run=True)
+    assert (done["ids"], done["left"], done["at_least"]) == (ids[::-1], 2, True)
+
+
 @pytest.mark.parametrize("query", ["status=dead", "type=", "finished_after=x", "tag=%00"])
 async def test_a_query_that_cannot_be_used_is_refused(scene, query):
     response = await scene.call("GET", f"/v1/dlq?{query}")
     assert (response.status, response.code) == (400, "invalid-query")
 
 
-async def test_dead_letters_are_replayed_under_their_ids(scene):
+@pytest.mark.parametrize(("verb", "generation"), [("retry", 0), ("replay", 1)])
+async def test_dead_letters_run_again_under_their_ids(scene, verb, generation):
     ids = await die(scene, 2)
-    done = await act(scene, "replay", fingerprint=["f-1"])
-    assert done == {"dry_run": False, "done": 2, "ids": ids[::-1], "left": 0, "next": None}
+    done = await act(scene, verb, fingerprint=["f-1"])
+    assert done == {
+        "dry_run": False,
+        "done": 2,
+        "ids": ids[::-1],
+        "left": 0,
+        "at_least": False,
+        "next": None,
+    }
     for job_id in ids:
         assert (await scene.call("GET", f"/v1/jobs/{job_id}")).json["status"] == "ready"
+        assert (await scene.claim()).job.generation == generation
 
 
 async def test_dead_letters_are_purged_for_ever(scene):
@@ -76,7 +120,7 @@ async def test_dead_letters_are_purged_for_ever(scene):
     assert await left(scene) == 1
 
 
-@pytest.mark.parametrize("verb", ["replay", "purge"])
+@pytest.mark.parametrize("verb", ["retry", "replay", "purge"])
 async def test_a_dry_run_tells_and_does_nothing(scene, verb):
     ids = await die(scene, 3)
     done = await act(scene, verb, all=True, dry_run=True, limit=2)
@@ -115,7 +159,7 @@ async def test_a_request_does_a_bounded_part_and_tells_what_is_left(scene):
         ({"all": True, "cursor": "AAAA"}, 400, "invalid-cursor"),
     ],
 )
-@pytest.mark.parametrize("verb", ["replay", "purge"])
+@pytest.mark.parametrize("verb", ["retry", "replay", "purge"])
 async def test_what_is_not_meant_clearly_is_refused(scene, verb, body, status, code):
     await die(scene)
     response = await scene.call("POST", f"/v1/dlq:{verb}", send=body)
@@ -138,7 +182,7 @@ async def test_dead_letters_of_another_tenant_do_not_exist(scene):
     for query in ("", "?tenant=b"):
         assert (await scene.call("GET", f"/v1/dlq{query}")).json["groups"] == []
     for body in ({"all": True}, {"tenant": ["b"]}, {"fingerprint": ["f-1"]}):
-        for verb in ("replay", "purge"):
+        for verb in ("retry", "replay", "purge"):
             done = await act(scene, verb, **body)
             assert (done["done"], done["ids"], done["left"]) == (0, [], 0)
     scene.become(Principal(name="b", tenant="b"))

@@ -9,7 +9,9 @@ import pytest
 
 from lamplighter.model.errors import StoreUnreachable
 from lamplighter.model.ids import compose
-from lamplighter.server import event_stream, events, tokens
+from lamplighter.model.journal import Journal, Progress
+from lamplighter.port.values import Recording
+from lamplighter.server import event_stream, events, pulse, tokens
 from lamplighter.server.application import application
 from lamplighter.server.auth import Principal, Scope
 from lamplighter.server.events import Hub, State, Topic
@@ -154,6 +156,23 @@ async def test_a_change_is_told_and_nothing_else(busy, listen):
         first, second = await listening.events(2)
     assert (first.data["status"], second.data["status"]) == ("scheduled", "cancelled")
     assert first.id != second.id
+
+
+async def test_progress_is_told(busy, listen):
+    job_id = await busy.submit()
+    claim = await busy.claim()
+    engine = await busy.engine()
+    async with listen(f"job:{job_id}") as listening:
+        await listening.events(1)
+        for done in (1, 2):
+            journal = Journal(progress=Progress(done=done, total=2, note="charging"))
+            await engine.jobs.record([Recording(job_id, claim.fence, journal)])
+            await listening.events(1 + done)
+    assert [event.data["progress"] for event in listening.told] == [
+        None,
+        {"done": 1, "total": 2, "note": "charging"},
+        {"done": 2, "total": 2, "note": "charging"},
+    ]
 
 
 async def test_several_topics_come_on_one_connection(busy, listen):
@@ -401,6 +420,69 @@ async def test_a_store_that_is_away_for_a_while_ends_no_stream(make):
         event_stream.event("weather", b'{"say":"two"}', event_stream.mark_of({"say": "two"})),
     ]
     listener.close()
+
+
+@pytest.mark.parametrize("fault", ["refuses", "hangs"])
+async def test_a_store_that_does_not_answer_is_told_and_so_is_its_return(
+    busy, listen, monkeypatch, fault
+):
+    monkeypatch.setattr(pulse, "PATIENCE", 0.2)
+    monkeypatch.setattr(pulse, "EVERY", 0.05)
+    inspector = await busy.service.inspector()
+    there = inspector.job
+
+    async def gone(_: str) -> None:
+        if fault == "hangs":
+            await asyncio.Event().wait()
+        raise StoreUnreachable("x", hint="y")
+
+    async with listen("workers", "queues") as listening:
+        await listening.events(2)
+        monkeypatch.setattr(inspector, "job", gone)
+        away = (await listening.events(3))[2]
+        assert (away.name, away.data) == ("store", {"status": "away"})
+        # What somebody else was told before is not told to others as if it were so now.
+        async with listen("workers") as late:
+            await late.until(lambda: late.ended)
+        assert (late.status, late.code) == (503, "store-unreachable")
+        assert listening.told[2:] == [away]
+        monkeypatch.setattr(inspector, "job", there)
+        back = (await listening.events(4))[3]
+        assert (back.name, back.data) == ("store", {"status": "ok"})
+        async with listen("workers") as welcome:
+            await welcome.events(1)
+        await busy.publish("charge", "refund")
+        assert (await listening.events(5))[4].name == "workers"
+    assert busy.service.events._pulse._task is None
+
+
+async def test_a_look_that_failed_late_is_soon_followed_by_another(make, monkeypatch):
+    now, pauses = [0.0], []
+    hub, topic = Hub(make(**SOON).service.settings), Topic(name="weather", tenant=None)
+    enough = asyncio.Event()
+
+    def rest(pause: float, took: float) -> float:
+        pauses.append(took)
+        if len(pauses) == 3:
+            enough.set()
+        return pause
+
+    monkeypatch.setattr(events, "rest", rest)
+    answers = iter(["one"])
+
+    async def look() -> object:
+        try:
+            return next(answers)
+        except StopIteration:
+            now[0] += 30.0
+            raise StoreUnreachable("x", hint="y") from None
+
+    monkeypatch.setattr(events.runtime, "monotonic", lambda: now[0])
+    listener = await hub.listen("ada", {topic: look}, had="", check=nothing)
+    async with asyncio.timeout(PATIENCE):
+        await enough.wait()
+    listener.close()
+    assert pauses[:3] == [0.0, 0.0, 0.0]
 
 
 async def test_who_reads_slowly_gets_the_newest_alone(make):

@@ -18,7 +18,9 @@ def test_parameters_are_described_too_also_those_that_are_shared():
     document = openapi.document(TABLE)
     parameters = document["paths"]["/v1/jobs"]["get"]["parameters"]
     said = {each["name"]: each.get("description") for each in parameters}
-    assert said["fingerprint"] == "Kind of the last error."
+    assert (
+        said["fingerprint"] == "Cause of the last error; `none` means jobs that have no such cause."
+    )
     assert field_notes.notes(JobQuery)["fingerprint"] == said["fingerprint"]
 
 

@@ -40,6 +40,8 @@ async def test_a_job_shows_its_thin_form(scene):
         "result_note",
         "reason",
         "error",
+        "omitted",
+        "progress",
     }
     assert (job["status"], job["queue"], job["tenant"]) == ("scheduled", "payments", "default")
     assert job["next_run"] > job["created_at"]
@@ -146,6 +148,7 @@ async def test_retry_makes_a_job_due_now_and_wakes_the_dead(scene):
     assert (await scene.call("POST", f"/v1/jobs/{job_id}/retry")).json["status"] == "ready"
     await scene.fail(await scene.claim())
     assert (await scene.call("POST", f"/v1/jobs/{job_id}/retry")).json["status"] == "ready"
+    assert (await scene.claim()).job.generation == 0
 
 
 async def test_a_running_job_cannot_be_retried(scene):
@@ -212,8 +215,16 @@ async def test_a_job_shows_how_far_it_has_come(scene):
     claim = await scene.claim()
     journal = Journal(progress=Progress(done=3, total=4, note="nearly"))
     await (await scene.engine()).jobs.record([Recording(job_id, claim.fence, journal)])
-    given = (await scene.call("GET", f"/v1/jobs/{job_id}/input")).json
-    assert given["progress"] == {"done": 3, "total": 4, "note": "nearly"}
+    for path in (f"/v1/jobs/{job_id}/input", f"/v1/jobs/{job_id}"):
+        shown = (await scene.call("GET", path)).json
+        assert shown["progress"] == {"done": 3, "total": 4, "note": "nearly"}
+    (listed,) = (await scene.call("GET", "/v1/jobs")).json["jobs"]
+    assert listed["progress"] == {"done": 3, "total": 4, "note": "nearly"}
+
+
+async def test_a_job_that_has_said_nothing_shows_no_progress(scene):
+    job_id = await scene.submit()
+    assert (await scene.call("GET", f"/v1/jobs/{job_id}")).json["progress"] is None
 
 
 async def test_secret_arguments_stay_secret(make, tmp_path):

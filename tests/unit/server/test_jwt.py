@@ -1,9 +1,11 @@
 """JWTs: good ones are let in by what they say, and nothing else is."""
 
 import asyncio
+import dataclasses
 import json
 import warnings
 from collections.abc import Callable
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 
@@ -16,9 +18,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from lamplighter import runtime
+from lamplighter import App, runtime
+from lamplighter.cli.admission import Admission
 from lamplighter.model.errors import InvalidOption
 from lamplighter.server import jwt_sources
+from lamplighter.server.errors import InvalidToken
 from lamplighter.server.jwt_check import LEEWAY, LONGEST, Expected
 from lamplighter.server.jwt_keys import read_jwks_file, read_key_file
 from lamplighter.server.jwt_sources import JwksAddress, WatchedFile, check_jwks_url, fetch
@@ -86,11 +90,27 @@ async def test_a_token_says_who_they_are_and_what_they_may_do(service):
         ({"scope": "JOBS:READ"}, []),
         (
             {"scope": "operator"},
-            ["jobs:read", "jobs:write", "operator", "schedules:read", "schedules:write"],
+            [
+                "jobs:read",
+                "jobs:write",
+                "operator",
+                "operator:read",
+                "schedules:read",
+                "schedules:write",
+            ],
         ),
         (
             {"scope": "admin"},
-            ["admin", "jobs:read", "jobs:write", "operator", "schedules:read", "schedules:write"],
+            [
+                "admin",
+                "jobs:erase",
+                "jobs:read",
+                "jobs:write",
+                "operator",
+                "operator:read",
+                "schedules:read",
+                "schedules:write",
+            ],
         ),
     ],
 )
@@ -510,11 +530,14 @@ def test_a_set_without_keys_is_refused(tmp_path, text):
         "file:///etc/passwd",
         "https://",
         "http://[",
+        "https://issuer.example/keys?token=canary x",
+        "https://issuer.example/keys\n?token=canary",
     ],
 )
-def test_addresses_at_which_others_could_put_keys_are_refused(url):
-    with pytest.raises(InvalidOption, match="no address"):
+def test_addresses_that_are_none_or_at_which_others_could_put_keys_are_refused(url):
+    with pytest.raises(InvalidOption, match="no address") as refused:
         check_jwks_url(url)
+    assert "canary" not in str(refused.value)
 
 
 def test_an_issuer_and_an_audience_are_asked_for():
@@ -667,3 +690,42 @@ async def test_an_address_that_nobody_answers_at_is_no_mistake_of_the_caller(iss
     jwts = Jwts([JwksAddress(issuer.url, EXPECTED, fetch)], DAY)
     service = make(jwts=jwts)
     assert (await ask(service, signed("ES256"))).code == "invalid-token"
+
+
+async def test_a_setting_asks_for_the_tenant_of_every_token(make, tmp_path):
+    keys = {name: (name, public(name)) for name in ALGORITHMS}
+    file = key_file(tmp_path, **keys)
+    jwts = jwts_of([file], [], issuer=None, audience=None, longest=DAY, needs_tenant=True)
+    service = make(jwts=jwts)
+    refused = await ask(service, signed(), "/v1/me")
+    assert (refused.status, refused.code) == (401, "invalid-token")
+    assert "http_jwt_tenant" in refused.json["detail"]
+    assert (await me(service, signed(tenant="acme")))["tenant"] == "acme"
+    settings = dataclasses.replace(App("sqlite://").settings, http_jwt_tenant=1)
+    app = App("sqlite://")
+    app.configure(settings)
+    admission = Admission(
+        require_token=False,
+        key_file=None,
+        jwt_keys=(file,),
+        jwks=(),
+        jwt_issuer=None,
+        jwt_audience=None,
+    )
+    with pytest.raises(InvalidToken):
+        await admission.service(app).door.principal(
+            [(b"authorization", f"Bearer {signed()}".encode())]
+        )
+
+
+async def test_a_session_ends_with_the_token_that_it_began_with(service):
+    ends = now() + 600
+    page = {"origin": "http://127.0.0.1:8080"}
+    sent = {"token": signed(exp=ends, tenant="acme")}
+    answer = await service.call("POST", "/v1/session", send=sent, headers=page)
+    assert answer.status == 201
+    found = datetime.fromisoformat(answer.json["session"]["ends_at"]).timestamp()
+    assert found == ends
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    asked = await service.call("GET", "/v1/me", headers={"cookie": cookie})
+    assert asked.json["tenant"] == "acme"

@@ -214,7 +214,7 @@ def test_without_the_extra_an_import_says_what_to_install(missing, module, name)
     )
     assert ended.returncode == 1
     assert f"ModuleNotFoundError: the HTTP service needs `{missing}`" in ended.stderr
-    assert ended.stderr.endswith("hint: pip install 'lamplighter[server]'\n")
+    assert ended.stderr.endswith("pip install '.[server]'\n")
 
 
 def test_a_mounted_service_needs_no_server_of_ours():

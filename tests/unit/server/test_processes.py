@@ -104,6 +104,15 @@ def test_several_processes_serve_one_address_and_read_each_others_cursors(progra
         assert process.stderr.read() == ""
 
 
+def exists(pid: int) -> bool:
+    """Tell whether a process has not been reaped yet."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def test_one_that_is_killed_is_replaced_and_requests_are_served_on(tmp_path):
     with serving(tmp_path, "--processes", "2") as (process, address):
         before, deaths = children(process.pid), []
@@ -112,8 +121,8 @@ def test_one_that_is_killed_is_replaced_and_requests_are_served_on(tmp_path):
                 victim = min(children(process.pid))
                 killed_at = runtime.monotonic()
                 os.kill(victim, signal.SIGKILL)
-                # Its threads end after it, and the socket with the last of them.
-                until(lambda: listeners(address.port) == 1)
+                # Its threads end after it, and the socket with the last of them: then it is reaped.
+                until(lambda victim=victim: not exists(victim))
                 deaths.append((killed_at, runtime.monotonic()))
                 answered = crowd.answers
                 until(lambda answered=answered: crowd.answers > answered + 50)

@@ -6,6 +6,7 @@ import pytest
 
 from lamplighter import App, runtime
 from lamplighter.server import queue_names
+from lamplighter.server.errors import TooManyQueues
 
 GOOD = {"type": "charge", "arguments": {"order_id": "o-1"}}
 
@@ -91,6 +92,19 @@ async def test_callers_at_the_same_time_share_the_room(make):
     answers = await asyncio.gather(*(submit(made, f"q-{number}") for number in range(20)))
     assert sorted(answer.status for answer in answers) == [201] * 5 + [422] * 15
     assert len(await queues(made)) == 5
+
+
+async def test_tenants_that_come_at_once_share_the_room(make):
+    made = make(http_queues=2)
+    await made.publish("charge")
+    names = made.service.queues
+
+    answers = await asyncio.gather(
+        *(names.admit([f"of-{tenant}"], tenant) for tenant in "abcde"), return_exceptions=True
+    )
+
+    assert answers[:2] == [None, None]
+    assert {type(answer) for answer in answers[2:]} == {TooManyQueues}
 
 
 async def test_schedules_count_before_they_have_fired(make):

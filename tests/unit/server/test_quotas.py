@@ -62,6 +62,19 @@ async def test_there_is_room_again_when_a_job_is_gone(scene, clock):
     assert (await batch(scene, 1)).status == 429
 
 
+async def test_one_job_and_one_schedule_are_not_told_as_several(make):
+    scene = make(http_tenant_waiting=1, http_tenant_schedules=1)
+    await scene.publish("charge")
+    scene.become(SHOP)
+    await batch(scene, 1)
+    told = (await batch(scene, 1)).json["detail"]
+    assert "1 job waiting, and may have 1: 1 more is too many" in told
+    answers = [
+        await scene.call("POST", "/v1/schedules", send={**DAILY, "id": each}) for each in "ab"
+    ]
+    assert "1 schedule, and may have 1" in answers[1].json["detail"]
+
+
 async def test_others_have_limits_of_their_own_or_none(scene):
     await batch(scene, 3)
     scene.become(MALL)
@@ -145,3 +158,79 @@ async def test_so_many_tenants_are_remembered_and_no_more(scene, monkeypatch):
         scene.become(Principal(name="x", tenant=f"t-{number}"))
         await batch(scene, 1)
     assert list(scene.service.quotas._waiting._known) == [f"t-{number}" for number in range(3, 8)]
+
+
+async def test_holding_jobs_makes_no_room_for_others(scene, clock):
+    for _ in range(3):
+        made = await scene.call("POST", "/v1/jobs", send=JOB)
+        assert (await scene.call("POST", f"/v1/jobs/{made.json['id']}/hold")).status == 200
+    clock.later += quotas.FRESH
+    assert (await batch(scene, 1)).code == "tenant-full"
+    assert (await scene.call("POST", f"/v1/jobs/{made.json['id']}/unhold")).status == 200
+    clock.later += quotas.FRESH
+    assert (await batch(scene, 1)).code == "tenant-full"
+
+
+async def test_what_has_ended_comes_back_only_where_there_is_room(scene, clock):
+    due = {**JOB, "delay": 0}
+    first = (await scene.call("POST", "/v1/jobs", send=due)).json["id"]
+    await scene.fail(await scene.claim())
+    assert (await batch(scene, 3)).status == 429
+    clock.later += quotas.FRESH
+    assert (await batch(scene, 3)).status == 200
+    for verb in ("retry", "replay"):
+        assert (await scene.call("POST", f"/v1/jobs/{first}/{verb}")).code == "tenant-full"
+        answer = await scene.call("POST", f"/v1/dlq:{verb}", send={"all": True})
+        assert answer.code == "tenant-full"
+    assert await waiting(scene) == 3
+
+
+@pytest.fixture
+async def queues(make, clock):
+    made = make(http_tenant_queues=2)
+    await made.publish("charge")
+    made.become(SHOP)
+    return made
+
+
+def in_queue(name):
+    return {"type": "charge", "arguments": {"order_id": "A-1"}, "queue": name}
+
+
+async def test_a_tenant_brings_so_many_names_of_queues(queues, make, clock):
+    for name in ("a", "b", "a", "payments"):
+        assert (await queues.call("POST", "/v1/jobs", send=in_queue(name))).status == 201
+    refused = await queues.call("POST", "/v1/jobs", send=in_queue("c"))
+    assert refused.code == "too-many-queues"
+    assert "http_tenant_queues" in refused.json["hint"]
+    several = [in_queue("d"), in_queue("e"), in_queue("f")]
+    assert (await queues.call("POST", "/v1/jobs:batch", send=several)).code == "too-many-queues"
+    daily = {**DAILY, "id": "s", "queue": "g"}
+    assert (await queues.call("POST", "/v1/schedules", send=daily)).code == "too-many-queues"
+    # Other processes and other tenants: the former know, the latter are not touched.
+    other = make(http_tenant_queues=2)
+    other.become(SHOP)
+    assert (await other.call("POST", "/v1/jobs", send=in_queue("c"))).code == "too-many-queues"
+    other.become(MALL)
+    assert (await other.call("POST", "/v1/jobs", send=in_queue("c"))).status == 201
+
+
+async def test_an_operator_makes_room_again(queues, clock):
+    ids = [
+        (await queues.call("POST", "/v1/jobs", send={**in_queue(name), "delay": 60})).json["id"]
+        for name in ("a", "b")
+    ]
+    queues.become(OPERATOR)
+    busy = await queues.call("DELETE", "/v1/queues/a")
+    assert (busy.status, busy.code) == (409, "wrong-state")
+    assert (await queues.call("DELETE", "/v1/queues/payments")).code == "wrong-state"
+    await queues.call("DELETE", f"/v1/jobs/{ids[0]}")
+    answer = await queues.call("DELETE", "/v1/queues/a?reason=tidy")
+    assert (answer.status, answer.json) == (200, {"name": "a", "answer": "done"})
+    assert (await queues.call("GET", "/v1/queues/a")).code == "unknown-name"
+    assert (await queues.call("DELETE", "/v1/queues/a")).json["answer"] == "already"
+    assert (await queues.call("DELETE", "/v1/queues/never")).code == "unknown-name"
+    (entry, *_) = (await (await queues.engine()).access.audit(limit=5)).records[1:]
+    assert (entry.entry.action, entry.entry.reason) == ("queues.remove", "tidy")
+    queues.become(SHOP)
+    assert (await queues.call("POST", "/v1/jobs", send=in_queue("c"))).status == 201

@@ -1,7 +1,11 @@
 """Schedules as a collection: putting and listing them, alone and with a job."""
 
+from threading import get_ident
+
 import pytest
 
+from lamplighter.model.schedule import RRule
+from lamplighter.port.schedules import NewSchedule, ScheduleRecord
 from lamplighter.server.auth import Principal, Scope
 
 CHARGE = {"type": "charge", "arguments": {"order_id": "o-1"}}
@@ -92,11 +96,11 @@ async def test_everything_about_a_schedule_is_kept(scene):
         "keep_failed": 6,
     }
     await scene.put("nightly", tenant="acme", retry={"delays": [1, 2]}, **given)
-    found = (await scene.call("GET", "/v1/schedules/nightly")).json
+    found = (await scene.call("GET", "/v1/schedules/nightly?tenant=acme")).json
     assert {name: found["spec"][name] for name in given} == given
     assert found["spec"]["arguments"] == {"order_id": "o-1"}
     assert found["tenant"] == "acme"
-    record = await (await scene.engine()).schedules.schedule("nightly")
+    record = await (await scene.engine()).schedules.schedule("nightly", tenant="acme")
     assert "delays" in record.spec
 
 
@@ -164,12 +168,12 @@ async def test_all_schedules_are_listed_page_by_page(scene):
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("", ["a-1", "a-2", "b"]),
-        ("prefix=a-", ["a-1", "a-2"]),
+        ("", ["a-2", "a-1", "b"]),
+        ("prefix=a-", ["a-2", "a-1"]),
         ("tenant=acme", ["a-2"]),
-        ("tenant=acme&tenant=default", ["a-1", "a-2", "b"]),
+        ("tenant=acme&tenant=default", ["a-2", "a-1", "b"]),
         ("type=charge&held=true", ["b"]),
-        ("held=false", ["a-1", "a-2"]),
+        ("held=false", ["a-2", "a-1"]),
         ("type=other", []),
     ],
 )
@@ -214,10 +218,68 @@ async def test_whoever_has_one_tenant_lists_and_puts_only_there(scene):
         page = (await scene.call("GET", f"/v1/schedules{query}")).json
         assert [(each["id"], each["tenant"]) for each in page["schedules"]] == [("mine", "a")]
     assert (await scene.call("GET", "/v1/schedules?tenant=b")).json["schedules"] == []
-    for more in ({"tenant": "b"}, {"id": "theirs"}):
-        response = await scene.call("POST", "/v1/schedules", send={**DAILY, **more})
-        assert (response.status, response.code) == (403, "forbidden")
-    assert (await (await scene.engine()).schedules.schedule("theirs")).tenant == "b"
+    response = await scene.call("POST", "/v1/schedules", send={**DAILY, "tenant": "b"})
+    assert (response.status, response.code) == (403, "forbidden")
+
+
+async def test_an_id_that_another_tenant_has_is_free_and_tells_nothing(scene):
+    await scene.put("shared", tenant="b")
+    engine = await scene.engine()
+    before = await engine.schedules.schedule("shared", tenant="b")
+    scene.become(Principal(name="a", tenant="a"))
+    for _ in range(2):  # whether it is there or not
+        unknown = await scene.call("GET", "/v1/schedules/shared")
+        theirs = await scene.call("GET", "/v1/schedules/shared?tenant=b")
+        assert (unknown.status, unknown.code) == (404, "unknown-schedule")
+        assert (theirs.status, theirs.json) == (unknown.status, unknown.json)
+        await engine.schedules.delete_schedules(["shared"], by="x", reason="", tenant="b")
+    await scene.service.schedules.put_many([new_of(before)])
+    made = await scene.put("shared")
+    assert (made.status, made.json["answer"], made.json["tenant"]) == (201, "created", "a")
+    assert made.headers["location"] == "/v1/schedules/shared"
+    assert (await scene.call("GET", "/v1/schedules/shared")).json["tenant"] == "a"
+    assert (await scene.call("DELETE", "/v1/schedules/shared")).status == 200
+    assert (await engine.schedules.schedule("shared", tenant="b")).spec == before.spec
+
+
+def new_of(record: ScheduleRecord) -> NewSchedule:
+    return NewSchedule(
+        id=record.id, spec=record.spec, tenant=record.tenant, type=record.type, due_ms=record.due_ms
+    )
+
+
+async def test_an_empty_tenant_names_nobody(scene):
+    await scene.put("nightly")
+    assert (await scene.call("GET", "/v1/schedules/nightly")).status == 200
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/hold")):
+        response = await scene.call(method, f"/v1/schedules/nightly{path}?tenant=")
+        assert (response.status, response.code) == (404, "unknown-schedule")
+
+
+async def test_an_operator_names_the_tenant_of_a_schedule(scene):
+    for tenant in ("a", "b"):
+        made = await scene.put("shared", tenant=tenant)
+        assert made.status == 201
+        assert made.headers["location"] == f"/v1/schedules/shared?tenant={tenant}"
+        found = (await scene.call("GET", made.headers["location"])).json
+        assert (found["id"], found["tenant"]) == ("shared", tenant)
+    response = await scene.call("POST", "/v1/schedules/shared/hold?tenant=b&reason=x")
+    assert (response.status, response.json["tenant"]) == (200, "b")
+    page = (await scene.call("GET", "/v1/schedules")).json
+    held = [(each["tenant"], each["hold"] is not None) for each in page["schedules"]]
+    assert held == [("a", False), ("b", True)]
+    assert (await scene.call("GET", "/v1/schedules/shared")).status == 404
+    ran = await scene.call("POST", "/v1/schedules/shared/trigger?tenant=b")
+    assert (await scene.call("GET", f"/v1/jobs/{ran.json['job']}")).json["tenant"] == "b"
+    for tenant, number in (("a", 0), ("b", 1)):
+        runs = (await scene.call("GET", f"/v1/schedules/shared/runs?tenant={tenant}")).json["runs"]
+        assert len(runs) == number
+        ahead = await scene.call("GET", f"/v1/schedules/shared/preview?tenant={tenant}")
+        assert ahead.status == 200
+    changed = await scene.call("PATCH", "/v1/schedules/shared?tenant=a", send={"max_runs": 3})
+    assert (changed.json["tenant"], changed.json["spec"]["max_runs"]) == ("a", 3)
+    moved = await scene.call("PATCH", "/v1/schedules/shared?tenant=a", send={"tenant": "c"})
+    assert (moved.status, moved.json["value"]) == (422, "tenant")
 
 
 # ── with a job ───────────────────────────────────────────────────────────────────────────────
@@ -278,3 +340,37 @@ async def test_a_job_with_a_schedule_needs_the_scope_of_schedules(scene):
     body = {**CHARGE, "schedule": {"every": 60}}
     response = await scene.call("POST", "/v1/jobs", send=body)
     assert (response.status, response.code) == (403, "forbidden")
+
+
+# ── what is hard to find ─────────────────────────────────────────────────────────────────────
+
+SPARSE = "FREQ=MINUTELY;INTERVAL=1441;BYHOUR=0;BYMINUTE=0"
+NEVER_MET = "FREQ=DAILY;INTERVAL=7;BYDAY=MO"  # it begins with a Thursday
+
+
+async def test_calendars_are_searched_outside_the_loop(scene, monkeypatch):
+    threads = []
+    after = RRule._after
+
+    def noted(calendar, at):
+        threads.append(get_ident())
+        return after(calendar, at)
+
+    monkeypatch.setattr(RRule, "_after", noted)
+    rule = {"rrule": SPARSE, "start": "2026-01-01T00:00:00Z", "timezone": "Europe/Berlin"}
+    body = {**DAILY, **rule, "id": "sparse"}
+    del body["cron"]
+    assert (await scene.call("POST", "/v1/schedules:preview?count=100", send=body)).status == 200
+    assert (await scene.call("POST", "/v1/schedules", send=body)).status == 201
+    assert (await scene.call("GET", "/v1/schedules/sparse/preview?count=100")).status == 200
+    assert threads
+    assert get_ident() not in threads
+
+
+async def test_a_calendar_that_is_too_costly_is_refused_with_a_code_of_its_own(scene):
+    body = {**DAILY, "rrule": NEVER_MET, "start": "2026-01-01T00:00:00Z"}
+    del body["cron"]
+    for path in ("/v1/schedules:preview", "/v1/schedules"):
+        response = await scene.call("POST", path, send=body)
+        assert (response.status, response.code) == (422, "too-costly")
+        assert "INTERVAL" in response.json["hint"]

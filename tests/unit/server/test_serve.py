@@ -210,7 +210,7 @@ main()
 
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
-    [(["serve"], 1, "pip install 'lamplighter[server]'"), (["--help"], 0, "")],
+    [(["serve"], 1, "pip install '.[server]'"), (["--help"], 0, "")],
 )
 def test_without_the_extra_everything_else_works(tmp_path, arguments, code, told):
     ended = subprocess.run(

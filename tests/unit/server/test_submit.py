@@ -6,6 +6,7 @@ import json
 import pytest
 
 from lamplighter import App
+from lamplighter.model.ids import shard_of
 from lamplighter.model.job import Level
 
 GOOD = {"type": "charge", "arguments": {"order_id": "o-1", "cents": 5}}
@@ -327,3 +328,33 @@ async def test_a_batch_of_too_many_jobs_is_refused(make):
     response = await made.call("POST", "/v1/jobs:batch", send=[GOOD] * 3)
     assert response.status == 413
     assert response.code == "limit-exceeded"
+
+
+async def test_a_batch_is_spread_by_the_hundred_over_a_store_in_shards(scene, monkeypatch):
+    async def divided() -> bool:
+        return True
+
+    monkeypatch.setattr(scene.service.client, "is_divided", divided)
+    items = [{**GOOD, "idempotency_key": f"k-{n}"} if n % 7 == 0 else GOOD for n in range(450)]
+
+    jobs = (await scene.call("POST", "/v1/jobs:batch", send=items)).json["jobs"]
+
+    found = [shard_of(job["id"]) for job in jobs]
+    groups = [{found[n] for n in range(a, min(a + 100, 450)) if n % 7} for a in range(0, 450, 100)]
+    assert [len(group) for group in groups] == [1] * 5
+    assert len(set.union(*groups)) > 1
+    keyed = {found[n] for n in range(0, 450, 7)}
+    assert len(keyed) > 20  # each in the shard of its key
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_keys_of_arguments_and_metadata_keep_their_order(make, key):
+    scene = make(http_unknown_types=1)
+    given = {"z": {"y": [{"q": 1, "b": 2}], "c": 3}, "a": 4}
+    body = {"type": "take", "arguments": {"value": given}, "metadata": given}
+
+    job_id = (await post(scene, body | ({"idempotency_key": key} if key else {}))).json["id"]
+
+    found = (await scene.call("GET", f"/v1/jobs/{job_id}/input")).json
+    assert json.dumps(found["arguments"]) == json.dumps({"value": given})
+    assert json.dumps(found["metadata"]) == json.dumps(given)

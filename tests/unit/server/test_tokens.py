@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import datetime, timedelta
 
 import pytest
 from click.testing import CliRunner
@@ -79,7 +80,7 @@ def test_other_texts_are_no_tokens(text):
         ([], set()),
         (["fly"], set()),
         (["jobs:write"], {Scope.JOBS_WRITE}),
-        (["operator"], set(Scope) - {Scope.ADMIN}),
+        (["operator"], set(Scope) - {Scope.ADMIN, Scope.JOBS_ERASE}),
         (["admin"], set(Scope)),
         (["schedules:read", "jobs:read"], {Scope.SCHEDULES_READ, Scope.JOBS_READ}),
     ],
@@ -343,3 +344,39 @@ def test_a_token_that_is_not_there_is_named(run):
     result = run("token", "revoke", "123456789abc", code=1)
     assert "123456789abc" in result.stderr
     assert "token list" in result.stderr
+
+
+def test_a_token_expires_unless_somebody_asks_for_one_that_does_not(run):
+    usual, endless = (
+        json.loads(create(run, *more, "--json")) for more in ((), ("--expires", "never"))
+    )
+    days = datetime.fromisoformat(usual["expires_at"]) - datetime.fromisoformat(usual["created_at"])
+    assert days == timedelta(days=90)
+    assert endless["expires_at"] is None
+
+
+def test_a_link_logs_in_for_minutes_and_shows_no_secret_in_lists(run):
+    made = json.loads(
+        run(
+            "token", "login", "--address", "https://jobs.example/", "--tenant", "acme", "--json"
+        ).stdout
+    )
+    assert made["url"] == f"https://jobs.example/#code={made['code']}"
+    (listed,) = json.loads(run("token", "list", "--json").stdout)["tokens"]
+    left = datetime.fromisoformat(listed["expires_at"]) - datetime.fromisoformat(
+        listed["created_at"]
+    )
+    assert left == timedelta(minutes=5)
+    assert (listed["prefix"], listed["scopes"], listed["tenant"]) == (
+        made["prefix"],
+        ["operator"],
+        "acme",
+    )
+    assert made["code"].rpartition("_")[2] not in json.dumps(listed)
+    assert run("token", "login").stdout.startswith("http://127.0.0.1:8080/#code=llc_")
+    assert "token.login" in run("audit", "--json").stdout
+
+
+@pytest.mark.parametrize("address", ["", "jobs.example", "ftp://x", "http://x/?a=1", "http://x/#a"])
+def test_a_link_to_what_is_no_service_is_refused(run, address):
+    assert "--address" in run("token", "login", "--address", address, code=1).stderr

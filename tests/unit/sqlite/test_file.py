@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,6 +79,7 @@ async def test_another_programs_database_is_foreign_and_gets_no_tables(path: Pat
 
 
 async def test_a_newer_store_is_refused_and_names_both_versions(path: Path) -> None:
+    path.touch()
     database.prepare(path, lambda: 0, migrate=False)
     other = sqlite3.connect(path)
     other.execute("PRAGMA user_version = 99")
@@ -87,18 +89,38 @@ async def test_a_newer_store_is_refused_and_names_both_versions(path: Path) -> N
     assert "99" in error.cause
 
 
+@pytest.mark.parametrize("migrate", [False, True])
+async def test_a_store_from_before_the_first_release_is_refused_untouched(
+    path: Path, *, migrate: bool
+) -> None:
+    path.touch()
+    database.prepare(path, lambda: 0, migrate=False)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA user_version = {database.FIRST - 1}")
+
+    with pytest.raises(StoreOlder, match=f"has version {database.FIRST - 1}") as caught:
+        database.prepare(path, lambda: 0, migrate=migrate)
+
+    assert "cannot be migrated" in caught.value.cause
+    assert "new store" in caught.value.hint
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA user_version").fetchone() == (database.FIRST - 1,)
+
+
 async def test_an_older_store_asks_for_migrate_and_migrate_brings_it_up(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    path.touch()
     database.prepare(path, lambda: 0, migrate=False)
-    steps = [*database.migrations(), "CREATE TABLE later (x INTEGER);"]
+    newest = database.layouts().newest
+    steps = (*database.migrations(), "CREATE TABLE later (x INTEGER);")
     monkeypatch.setattr(database, "migrations", lambda: steps)
     error = await refused(f"sqlite:///{path}")
     assert isinstance(error, StoreOlder)
     assert "lamplighter migrate" in error.hint
 
     engine = connect(f"sqlite:///{path}")
-    assert await engine.migrate() == (len(steps) - 1, len(steps))
+    assert await engine.migrate() == (newest, newest + 1)
     await engine.open()
     await engine.close()
 
@@ -106,7 +128,7 @@ async def test_an_older_store_asks_for_migrate_and_migrate_brings_it_up(
 async def test_a_failing_migration_leaves_nothing_half_done(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps = ["CREATE TABLE first (x INTEGER);\nCREATE TABLE first (x INTEGER);"]
+    steps = ("CREATE TABLE first (x INTEGER);\nCREATE TABLE first (x INTEGER);",)
     monkeypatch.setattr(database, "migrations", lambda: steps)
     await refused(f"sqlite:///{path}")
     check = sqlite3.connect(path)
@@ -140,6 +162,7 @@ async def test_a_network_file_system_is_refused(
 
 
 async def test_a_damaged_file_is_told_from_a_foreign_one(path: Path) -> None:
+    path.touch()
     database.prepare(path, lambda: 0, migrate=False)
     other = sqlite3.connect(path)
     other.execute("PRAGMA journal_mode = DELETE")
@@ -151,6 +174,7 @@ async def test_a_damaged_file_is_told_from_a_foreign_one(path: Path) -> None:
 
 
 def test_a_write_to_a_read_only_database_is_explained(path: Path) -> None:
+    path.touch()
     database.prepare(path, lambda: 0, migrate=False)
     reader = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     with pytest.raises(sqlite3.OperationalError) as caught:

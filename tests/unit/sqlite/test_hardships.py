@@ -19,7 +19,7 @@ from lamplighter.model.job import Delivery, Extras
 from lamplighter.model.journal import Journal, Progress
 from lamplighter.model.retry import Retry
 from lamplighter.observability import events
-from lamplighter.port.conformance.builders import new_job, record, request, running
+from lamplighter.port.conformance.builders import mark_start, new_job, record, request, running
 from lamplighter.port.values import Recording, Retention
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ NO_DISK = OSError(28, "No space left on device")
 
 
 def inner(engine: Engine) -> Any:
-    return cast("Any", engine)._engine
+    return cast("Any", engine)._driver
 
 
 def shell(path: Path, *statements: str) -> list[tuple[Any, ...]]:
@@ -193,7 +193,7 @@ async def test_a_checkpoint_that_fails_is_not_the_callers(
     inner(engine)._writer._checkpointer.finish_with(Broken())
 
 
-async def test_a_repeated_claim_of_what_may_run_once_is_brought_to_disk_again(
+async def test_a_repeated_start_of_what_may_run_once_is_brought_to_disk_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
@@ -204,14 +204,12 @@ async def test_a_repeated_claim_of_what_may_run_once_is_brought_to_disk_again(
             raise NO_DISK
 
     monkeypatch.setattr(writer, "_sync", sync)
-    await engine.jobs.submit([new_job(delivery=Delivery.AT_MOST_ONCE)])
-    asked = request()
+    taken = await running(engine, new_job(delivery=Delivery.AT_MOST_ONCE))
     with pytest.raises(StoreFull):
-        await engine.jobs.claim(asked)
+        await mark_start(engine, taken)
 
-    claimed = await engine.jobs.claim(asked)
+    assert await mark_start(engine, taken)
 
-    assert len(claimed.claims) == 1
     assert len(synced) == 2
 
 

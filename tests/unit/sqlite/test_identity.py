@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,27 @@ async def test_another_file_in_its_place_is_noticed(engine: Engine, path: Path) 
     await other.close()
 
 
+async def test_no_store_is_made_beside_the_log_of_one_that_was_moved(
+    engine: Engine, path: Path
+) -> None:
+    job = new_job()
+    await engine.jobs.submit([job])
+    away = path.with_suffix(".old")
+    path.rename(away)
+    second = connect(f"sqlite:///{path}")
+    for call in (second.open, second.migrate):
+        with pytest.raises(StoreUnreachable, match="moved or deleted") as refused:
+            await call()
+        assert f"rm {path}-wal" in refused.value.hint
+    assert not path.exists()
+
+    away.rename(path)
+
+    await second.open()
+    assert await second.inspector.job(job.id)
+    await second.close()
+
+
 async def test_a_look_is_taken_now_and_then(
     engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +111,20 @@ async def test_a_look_is_taken_now_and_then(
     monkeypatch.setattr(runtime, "monotonic", lambda: now)
 
     for _ in range(20):
-        await engine.jobs.submit([new_job()])
+        await engine.inspector.counts()
 
     assert looks == [path]
+
+
+async def test_a_file_that_is_moved_before_a_write_is_acknowledged_is_noticed(
+    engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "LOOK_EVERY", 60.0)
+    await engine.jobs.submit([new_job()])
+    path.rename(path.with_suffix(".old"))
+    await asyncio.sleep(2 * identity.WRITTEN)
+
+    with pytest.raises(StoreUnreachable, match="not there any more"):
+        await engine.jobs.submit([new_job()])
+
+    assert not path.exists()

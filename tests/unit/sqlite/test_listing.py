@@ -136,7 +136,7 @@ async def test_dead_letters_are_grouped_as_the_filter_means(engine: Engine) -> N
         for record in filter(matches, dead):
             key = (record.job.type, record.error.fingerprint)
             wanted.setdefault(key, []).append(record.job.id)
-        found = await engine.inspector.dead_groups(which)
+        found = (await engine.inspector.dead_groups(which)).groups
         assert {(group.type, group.fingerprint): group.count for group in found} == {
             key: len(ids) for key, ids in wanted.items()
         }, which
@@ -153,7 +153,7 @@ async def test_an_error_that_cannot_be_read_hides_no_other_dead_letter(
         connection.execute("UPDATE job SET error = 'no JSON', extras = '{' WHERE state = 'dead'")
         connection.commit()
 
-    (group,) = await engine.inspector.dead_groups(JobFilter())
+    (group,) = (await engine.inspector.dead_groups(JobFilter())).groups
 
     assert (group.fingerprint, group.count, group.error.message) == ("", 1, "no JSON")
-    assert await engine.inspector.dead_groups(JobFilter(tag="red")) == []
+    assert (await engine.inspector.dead_groups(JobFilter(tag="red"))).groups == []

@@ -65,6 +65,7 @@ class Bench:
     """A store without an engine around it, in which the steps of SQLite are counted."""
 
     def __init__(self, path: Path) -> None:
+        path.touch()
         database.prepare(path, lambda: NOW, migrate=False)
         self.connection = database.open_connection(path, lambda: NOW, writer=True)
         self._catalog = Catalog()

@@ -17,6 +17,7 @@ from lamplighter.model.job import Delivery
 from lamplighter.model.journal import Journal
 from lamplighter.port.conformance.builders import (
     completed,
+    mark_start,
     new_job,
     pieces,
     recording,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 def connection_of(engine: Engine) -> sqlite3.Connection:
     """Reach the writer's own connection, to break it on purpose."""
-    inner = cast("Any", engine)._engine
+    inner = cast("Any", engine)._driver
     return cast("sqlite3.Connection", inner._writer._connection._connection)
 
 
@@ -157,11 +158,16 @@ async def test_a_claim_does_not_wait_for_the_disk(
     assert told[-1] == "PRAGMA synchronous = FULL"
 
 
-async def test_a_claim_of_what_may_run_once_waits_for_the_disk(
+async def test_a_start_of_what_may_run_once_waits_for_the_disk_and_its_claim_does_not(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once = replace(new_job(), delivery=Delivery.AT_MOST_ONCE)
     told = await synced(engine, monkeypatch, once)
+    assert told == ["PRAGMA synchronous = NORMAL"]
+
+    (taken,) = await engine.jobs.claims_of("worker-1")
+    await mark_start(engine, taken)
+
     assert told == ["PRAGMA synchronous = NORMAL", "sync"]
 
 

@@ -8,6 +8,7 @@ import pytest
 from lamplighter import App, Context, InvalidInput, JobFailed, Reject, Retry, Snooze, testing
 from lamplighter.model.job import JobState, Status
 from lamplighter.model.outcome import Succeeded
+from lamplighter.port.values import Why
 from lamplighter.testing import fleet
 from tests.unit.testing.conftest import NOON
 
@@ -277,7 +278,9 @@ async def test_a_drain_that_is_cancelled_stops_the_handler(t, app: App) -> None:
     assert (await handle.record()).state is JobState.RUNNING
 
 
-async def test_stored_bytes_that_do_not_fit_are_a_failed_attempt(t, app: App, charge) -> None:
+async def test_stored_bytes_that_do_not_fit_are_told_and_charge_nothing(
+    t, app: App, charge
+) -> None:
     handle = await app.submit("unknown", {"a": 1})
 
     @app.job(name="unknown")
@@ -285,9 +288,12 @@ async def test_stored_bytes_that_do_not_fit_are_a_failed_attempt(t, app: App, ch
 
     summary = await t.drain()
 
-    assert summary.failed == 1
+    assert (summary.failed, summary.misfits) == (0, 1)
     assert "do not fit `unknown`" in summary.runs[0].error.message
-    assert (await handle.record()).state is JobState.WAITING
+    assert "unknown attempt 1 misfit (DoesNotFit" in repr(summary)
+    record = await handle.record()
+    assert (record.state, record.job.attempt) == (JobState.WAITING, 0)
+    assert (await handle.explain()).reasons[0].why is Why.NO_VERSION
 
 
 async def test_jobs_of_types_without_a_handler_here_stay(t, app: App, charge) -> None:

@@ -58,3 +58,51 @@ def test_the_same_without_an_event_loop():
         assert t.fire() == 1
         t.drain()
         assert seen == ["report"]
+
+
+async def test_until_idle_fires_what_falls_due_within_its_time():
+    app, seen = program()
+    async with testing.store(app, start=START) as t:
+        summary = await t.run_until_idle(timedelta(days=3))
+        assert summary.succeeded == 3
+        assert seen == ["report"] * 3
+        assert summary.passed == timedelta(days=3)
+        assert summary.idle, "no job waits, though the schedule goes on"
+
+
+async def test_until_idle_runs_what_is_due_already_and_does_not_wait_for_schedules_alone():
+    app, seen = program()
+    async with testing.store(app, start=START) as t:
+        await t.fire()
+        t.clock.advance(hours=25)
+        summary = await t.run_until_idle()
+        assert seen == ["report"]
+        assert summary.passed == timedelta()
+        assert summary.idle
+
+
+async def test_until_idle_fires_schedules_that_fall_due_while_jobs_wait():
+    app, seen = program()
+
+    @app.job
+    async def later() -> None:
+        seen.append("later")
+
+    async with testing.store(app, start=START) as t:
+        await later.options(delay=timedelta(hours=20)).submit()
+        summary = await t.run_until_idle()
+        assert seen == ["report", "later"]
+        assert summary.passed == timedelta(hours=20)
+
+
+async def test_runs_of_a_schedule_happen_at_its_times():
+    app, at = App("sqlite:///unused.db"), []
+
+    @app.schedule(timedelta(hours=1), id="hourly")
+    @app.job
+    async def tick() -> None:
+        at.append(store.clock.now())
+
+    async with testing.store(app, start=START) as store:
+        await store.run_until_idle(timedelta(hours=3))
+    assert [(moment - START) / timedelta(hours=1) for moment in at] == [1, 2, 3]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from lamplighter.model.job import Claim, Fence, Job, JobState, Level
-from lamplighter.port.values import Claimed, Recorded, Renewed, SettleAnswer, Settled
+from lamplighter.port.values import Claimed, Recorded, RenewAnswer, Renewed, SettleAnswer, Settled
 from lamplighter.registry import JobType, Registry
 from lamplighter.worker.run import Run
 
@@ -87,6 +87,7 @@ class FakeJobs:
         self.idle_ms = 0
         self.sent_at: float | None = None
         self.held: dict[str, bool] = {}
+        self.locked: set[str] = set()
         self.cancelled: set[str] = set()
         self.failures: list[Exception] = []
         self.answers: dict[str, SettleAnswer] = {}
@@ -111,9 +112,12 @@ class FakeJobs:
 
     async def settle(self, settlements) -> list[Settled]:
         await self._pass()
-        self.settled.append(list(settlements))
+        if free := [s for s in settlements if s.id not in self.locked]:
+            self.settled.append(free)
         return [
-            Settled(s.id, self.answers.get(s.id, SettleAnswer.DONE), s.next.state)
+            Settled(s.id, SettleAnswer.BUSY, JobState.RUNNING)
+            if s.id in self.locked
+            else Settled(s.id, self.answers.get(s.id, SettleAnswer.DONE), s.next.state)
             for s in settlements
         ]
 
@@ -121,14 +125,25 @@ class FakeJobs:
         self.renewals.append([lease.id for lease in leases])
         await self._pass()
         return [
-            Renewed(lease.id, self.held.get(lease.id, True), lease.id in self.cancelled)
+            Renewed(lease.id, self._renewal(lease.id), lease.id in self.cancelled)
             for lease in leases
         ]
 
+    def _renewal(self, job_id: str) -> RenewAnswer:
+        if job_id in self.locked:
+            return RenewAnswer.UNKNOWN
+        return RenewAnswer.HELD if self.held.get(job_id, True) else RenewAnswer.LOST
+
     async def record(self, recordings) -> list[Recorded]:
         await self._pass()
-        self.recorded.append(list(recordings))
-        return [Recorded(one.id, self.held.get(one.id, True)) for one in recordings]
+        if free := [one for one in recordings if one.id not in self.locked]:
+            self.recorded.append(free)
+        return [
+            Recorded(one.id, held=False, busy=True)
+            if one.id in self.locked
+            else Recorded(one.id, self.held.get(one.id, True))
+            for one in recordings
+        ]
 
     async def rescue(self, limit: int) -> list:
         await self._pass()
@@ -159,9 +174,21 @@ class FakeWakeup:
         return False
 
 
+class FakeInspector:
+    """Reads of a store that knows the states of some jobs."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, JobState] = {}
+
+    async def job(self, job_id: str) -> SimpleNamespace | None:
+        state = self.states.get(job_id, JobState.RUNNING)
+        return SimpleNamespace(state=state)
+
+
 def make_engine() -> SimpleNamespace:
     return SimpleNamespace(
         jobs=FakeJobs(),
+        inspector=FakeInspector(),
         wakeup=FakeWakeup(),
         capabilities=SimpleNamespace(max_batch=500, claims_ahead=False, many_machines=False),
     )

@@ -20,6 +20,7 @@ class Child(ChildProcess):
             on_resync=lambda *_: None,
             on_told=lambda *_: None,
             on_convicted=lambda *_: None,
+            on_hurt=lambda *_: None,
             on_let_go=lambda *_: None,
         )
         super().__init__("w/c0", plan, hooks)

@@ -28,6 +28,7 @@ class Pool:
         self.ended: dict[int, list[Outcome | None]] = {}
         self.told: list[str] = []
         self.sent: list[Run] = []
+        self.ready: list[Run] = []
         self.worker = f"host-boot-1-{runtime.nonce()}"
         self._count = 0
         self.slots = Slots(
@@ -38,18 +39,28 @@ class Pool:
             limit=limit,
             on_end=lambda run, outcome: self.ended.setdefault(run.number, []).append(outcome),
             on_sent=self.sent.append,
+            on_ready=self.ready.append,
         )
 
     def start(
         self, type: str, *, timeout: float = 60.0, hard_after: float = 60.0, **arguments
     ) -> Run:
+        run = self._run(type, timeout=timeout, hard_after=hard_after, **arguments)
+        self.slots.start(run)
+        return run
+
+    def prepare(self, type: str, **arguments) -> Run:
+        run = self._run(type, timeout=60.0, hard_after=60.0, **arguments)
+        self.slots.prepare(run)
+        return run
+
+    def _run(self, type: str, *, timeout: float, hard_after: float, **arguments) -> Run:
         self._count += 1
         claim = make_claim(self._count, type=type, args=msgspec.json.encode(arguments))
         now = runtime.boottime()
         run = Run(self._count, claim, self.app.registry.get(type), timeout, now, started_at=now)
         run.soft_end = now + timeout
         run.hard_end = now + timeout + hard_after
-        self.slots.start(run)
         return run
 
     async def end(self, run: Run) -> Outcome | None:

@@ -21,6 +21,9 @@ from lamplighter.model.job import Claim
 app = App()
 around = App()
 broken = App()
+hungry = App()
+deadly = App()
+fickle = App()
 
 
 class Clerk:
@@ -348,4 +351,48 @@ def out_of_order() -> Clerk:
 
 @broken.job(isolation="process")
 def never() -> None:
+    pass
+
+
+@hungry.provide
+def hoard() -> Clerk:
+    raise MemoryError("no memory is left")
+
+
+@hungry.job(isolation="process")
+def hoards_at_start() -> None:
+    pass
+
+
+@hungry.job(isolation="process", limits=Limits(memory_mb=4096))
+def limited_at_start() -> None:
+    pass
+
+
+@deadly.provide
+def ends_at_once() -> Clerk:
+    os._exit(7)
+
+
+@deadly.job(isolation="process", name="never")
+def never_either() -> None:
+    pass
+
+
+@fickle.provide
+def ends_soon() -> Clerk:
+    threading.Thread(target=_end_when_ready, daemon=True).start()
+    return Clerk()
+
+
+def _end_when_ready() -> None:
+    # The news thread of the slot is started as one of its last steps.
+    while "news" not in {thread.name for thread in threading.enumerate()}:
+        time.sleep(0.001)
+    time.sleep(0.3)
+    os._exit(7)
+
+
+@fickle.job(isolation="process", name="never")
+def never_as_well() -> None:
     pass

@@ -33,9 +33,13 @@ class Processes:
     idle = 0
 
     def __init__(self) -> None:
+        self.prepared: list[int] = []
         self.started: list[int] = []
         self.stopped: list[tuple[int, Stop]] = []
         self.ticks: list[float] = []
+
+    def prepare(self, run) -> None:
+        self.prepared.append(run.number)
 
     def start(self, run) -> None:
         self.started.append(run.number)
@@ -187,15 +191,17 @@ async def test_what_is_claimed_while_its_type_is_sentenced_is_given_back():
     assert not bench.link.of(Started)
 
 
-async def test_progress_gives_more_time_up_to_the_timeout():
+@pytest.mark.parametrize(("of_type", "after"), [(None, 10.0), (3.0, 3.0)])
+async def test_progress_gives_more_time_up_to_the_timeout(of_type, after):
     clock = Clock()
     with runtime.install(clock):
         bench = Bench()
         bench.executor.processes = None
         run = make_run(waits, 0, timeout=100.0)
         run.type.stalled_after = 30.0
+        run.type.hard_after = of_type
         bench.executor.offer([run])
-        assert bench.link.of(Started)[0].runs == [(0, 1040.0)]
+        assert bench.link.of(Started)[0].runs == [(0, 1030.0 + after)]
 
         clock.seconds += 25
         run.progress(1, None, "")
@@ -208,7 +214,8 @@ async def test_progress_gives_more_time_up_to_the_timeout():
         clock.seconds += 30
         bench.executor.tick()
 
-    assert [message.runs for message in bench.link.of(Extended)] == [[(0, 1065.0)], [(0, 1090.0)]]
+    extended = [message.runs for message in bench.link.of(Extended)]
+    assert extended == [[(0, 1055.0 + after)], [(0, 1080.0 + after)]]
     assert run.stop is Stop.TIMEOUT
     assert "no progress for 30 s" in outcomes.out_of_time(run).message
 

@@ -41,6 +41,7 @@ class Child(ChildProcess):
             on_resync=lambda *_: None,
             on_told=lambda *_: None,
             on_convicted=lambda *_: None,
+            on_hurt=lambda *_: None,
             on_let_go=lambda *_: None,
         )
         super().__init__("w/c0", plan, hooks)
@@ -140,7 +141,7 @@ async def test_a_child_says_that_it_stops_what_nobody_keeps_and_then_that_it_has
 
 async def test_a_hello_is_answered_with_what_runs_alone_and_then_with_leave_to_claim(settings):
     supervisor = Supervisor(SPEC, settings)
-    supervisor._isolate("wild", 600.0, "two processes died that ran it")
+    supervisor._probation.isolate("wild", 600.0, "two processes died that ran it")
     child = Child(settings, 4)
     child._link = line = FakeLink()
 

@@ -25,7 +25,12 @@ async def work():
 
 class Bench:
     def __init__(
-        self, slots: int = 3, queues: QueueStride | None = None, engine=None, **settings
+        self,
+        slots: int = 3,
+        queues: QueueStride | None = None,
+        engine=None,
+        requirements=("",),
+        **settings,
     ) -> None:
         self.engine = engine or make_engine()
         self.jobs = self.engine.jobs
@@ -47,7 +52,7 @@ class Bench:
             worker="w/c0",
             registry=registry_of(work),
             types=lambda: self.types,
-            requirements=("",),
+            requirements=requirements,
             queues=queues or QueueStride(("default",)),
             executor=self.executor,
             bench=self.executor.shared,
@@ -96,6 +101,37 @@ async def test_a_claim_asks_for_the_free_slots_and_known_types(bench):
     assert request.types == ("work",)
     assert request.queues == (("default", 3),)
     assert len(request.nonce) == 16
+
+
+async def test_it_asks_for_what_its_versions_take_once_it_has_a_slot(bench):
+    await bench.claimer.step()
+    bench.claimer.meet(3)
+    await bench.claimer.step()
+    bench.claimer.meet(0)
+    await bench.claimer.step()
+
+    asked = [request.requirements for request in bench.jobs.requests]
+    assert asked == [("",), ("", "version:3"), ("",)]
+
+
+async def test_suspects_are_asked_for_alone_among_what_its_versions_take():
+    bench = Bench(requirements=("", "alone"))
+    bench.claimer.meet(2)
+    await bench.claimer.step()
+
+    (request,) = bench.jobs.requests
+    assert request.requirements == ("", "alone", "version:2", "version:2+alone")
+
+
+async def test_a_claim_sent_ahead_is_made_anew_when_the_slot_has_changed():
+    bench = Bench()
+    bench.engine.capabilities.claims_ahead = True
+    await bench.claimer.step()
+    bench.claimer.meet(1)
+    await bench.claimer.step()
+    await bench.claimer.step()
+
+    assert bench.jobs.requests[-1].requirements == ("", "version:1")
 
 
 async def test_what_was_claimed_is_reported_before_it_is_started(bench):
@@ -471,3 +507,72 @@ async def test_the_most_urgent_jobs_make_no_way():
 
         bench.jobs.claims = [make_claim(2, level=Level.HIGH)]
         assert await bench.claimer.step() == PAUSE
+
+
+# ── what this process has put back ───────────────────────────────────────────────────────────
+
+
+class Silent:
+    """A wakeup that never has news, and ends only with its time."""
+
+    def __init__(self) -> None:
+        self.waits = 0
+
+    async def wait(self, topics, timeout: float, *, types=None, ahead=None) -> bool:
+        self.waits += 1
+        await asyncio.sleep(timeout)
+        return False
+
+
+@pytest.fixture
+async def idle():
+    engine = make_engine()
+    engine.wakeup = Silent()
+    bench = Bench(engine=engine, poll=60.0)
+    bench.claimer.start()
+    await until(lambda: engine.wakeup.waits == 1)
+    yield bench
+    await bench.claimer.stop()
+
+
+async def test_an_idle_claimer_asks_when_something_is_due_that_was_put_back(idle):
+    idle.claimer.due_in(0.02)
+    await until(lambda: idle.engine.wakeup.waits == 2)
+
+    assert len(idle.jobs.requests) == 2
+
+
+async def test_only_the_first_that_falls_due_is_waited_for(idle):
+    idle.claimer.due_in(30.0)
+    idle.claimer.due_in(0.02)
+    idle.claimer.due_in(0.03)
+    await until(lambda: idle.engine.wakeup.waits == 2)
+    await asyncio.sleep(0.05)
+
+    assert len(idle.jobs.requests) == 2
+
+
+async def test_what_falls_due_while_a_claim_is_under_way_is_asked_for_at_once():
+    engine = make_engine()
+    engine.wakeup = Silent()
+    bench = Bench(engine=engine, poll=60.0)
+    bench.jobs.gate = asyncio.Event()
+    bench.claimer.start()
+    await until(lambda: bench.jobs.requests)
+    bench.claimer.due_in(0.0)
+    await asyncio.sleep(0.01)
+
+    bench.jobs.gate.set()
+    await until(lambda: engine.wakeup.waits == 1)
+
+    assert len(bench.jobs.requests) == 2
+    await bench.claimer.stop()
+
+
+async def test_a_claimer_that_is_stopped_does_not_wait_for_what_falls_due(idle):
+    idle.claimer.due_in(0.02)
+
+    await idle.claimer.stop()
+    await asyncio.sleep(0.05)
+
+    assert len(idle.jobs.requests) == 1

@@ -21,6 +21,7 @@ class Child(ChildProcess):
             on_resync=lambda *_: None,
             on_told=lambda *_: None,
             on_convicted=lambda *_: None,
+            on_hurt=lambda *_: None,
             on_let_go=lambda *_: None,
         )
         plan = Plan(spec="x:y", settings=Settings(), slots=1, queues=None, events=False)

@@ -93,13 +93,43 @@ def test_processes_that_start_others_all_the_time_are_ended(started: list):
     descendants.kill_marked(mark)
 
     wanted = f"\0{mark}\0".encode()
-    wait_for(lambda: not any(descendants._has(pid, wanted) for pid in descendants._pids()))
+    wait_for(lambda: descendants._look_for(wanted) == (set(), False))
+
+
+def test_one_that_is_being_replaced_by_another_program_is_waited_for(
+    started: list, monkeypatch: pytest.MonkeyPatch
+):
+    mark = f"LAMPLIGHTER_SLOT={runtime.nonce()}"
+    process = start(started, mark, ["sleep", "120"])
+    wait_for(lambda: marked(process.pid, mark))
+    # In exec for longer than rounds would last: the machine is busy.
+    read, looks = descendants._environment, iter(range(2 * descendants.ROUNDS))
+    hidden = lambda pid: pid == process.pid and next(looks, None) is not None  # noqa: E731
+    monkeypatch.setattr(
+        descendants, "_environment", lambda pid: b"\0" if hidden(pid) else read(pid)
+    )
+    monkeypatch.setattr(descendants, "_is_in_exec", lambda pid: pid == process.pid)
+
+    assert descendants.kill_marked(mark) == 1
+
+    assert process.wait(10) == -9
+
+
+def test_a_program_without_variables_and_the_dead_are_not_taken_for_one_in_exec(started: list):
+    bare = subprocess.Popen(["sleep", "120"], env={})
+    started.append(bare)
+    dead = subprocess.Popen(["true"])
+    started.append(dead)
+    wait_for(lambda: not is_alive(dead.pid))
+    wait_for(lambda: Path(f"/proc/{bare.pid}/cmdline").read_bytes().startswith(b"sleep"))
+
+    assert not any(map(descendants._is_in_exec, (bare.pid, dead.pid, os.getpid())))
 
 
 def test_the_caller_itself_is_spared(monkeypatch: pytest.MonkeyPatch):
     mark = Path(f"/proc/{os.getpid()}/environ").read_bytes().split(b"\0")[0].decode()
     assert os.getpid() not in descendants._pids()
-    assert descendants._has(os.getpid(), f"\0{mark}\0".encode())
+    assert f"\0{mark}\0".encode() in (descendants._environment(os.getpid()) or b"")
 
 
 def test_looking_at_two_hundred_processes_is_quick(started: list):

@@ -12,6 +12,7 @@ from lamplighter.context import Context
 from lamplighter.model.outcome import (
     Cancelled,
     Failed,
+    Misfit,
     Reject,
     Rejected,
     Released,
@@ -187,10 +188,10 @@ async def test_bytes_that_are_not_json_are_rejected():
     assert outcome.reason == "arguments are not JSON"
 
 
-async def test_arguments_that_do_not_fit_are_a_failure():
+async def test_arguments_that_do_not_fit_are_no_failure():
     outcome = await Bench().outcome(make_run(greets, args=b'{"title":"you"}'))
 
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Misfit)
     assert outcome.error.type == "DoesNotFit"
     assert outcome.error.traceback == ""
 

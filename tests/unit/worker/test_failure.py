@@ -3,6 +3,7 @@
 import pytest
 
 from lamplighter.worker import failure
+from lamplighter.worker.link import Broken
 
 
 class Odd(Exception):
@@ -116,3 +117,14 @@ def test_text_of_a_str_that_is_more_than_text_is_its_characters():
 def test_a_timeout_names_its_length():
     assert "1.5 s" in failure.timed_out(1.5).message
     assert "killed" in failure.timed_out(1.5, killed=True).message
+
+
+def test_a_process_that_cannot_import_its_program_says_in_one_line_why():
+    cause = "importing `shop` failed:\n\nTraceback …\n  File …\nRuntimeError: no licence"
+    info = failure.unstarted("charge", Broken("invalid-app", cause, "make `import shop` work"))
+
+    assert info.message == (
+        "no process could be started for `charge`: importing `shop` failed: "
+        "RuntimeError: no licence; make `import shop` work"
+    )
+    assert info.traceback.startswith("Traceback …")

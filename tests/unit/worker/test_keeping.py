@@ -73,6 +73,40 @@ async def watch(child, burial):
 # ── keeper ───────────────────────────────────────────────────────────────────────────────────
 
 
+async def test_a_lease_that_another_client_has_locked_is_asked_about_until_it_is_free(
+    clock, engine, child, keeper
+):
+    child.claims(0, 1)
+    engine.jobs.locked = {child.ledger.entries[0].id}
+    clock.seconds += 12
+    await keeper.step()
+    assert [entry.kept_at for entry in child.ledger.entries.values()] == [1000.0, 1012.0]
+    assert child.heard(Lost) == []
+
+    clock.seconds += 2
+    engine.jobs.locked = set()
+    await keeper.step()
+    assert child.ledger.entries[0].kept_at == 1014.0
+
+
+async def test_a_lease_that_stays_locked_is_given_up_before_the_child_doubts_the_others(
+    clock, engine, child, keeper, watch
+):
+    child.claims(0, 1)
+    engine.jobs.locked = {child.ledger.entries[0].id}
+    believed = SETTINGS.lease - margin(SETTINGS.lease)
+    while 0 in child.ledger.entries:
+        clock.seconds += 0.25
+        child.heard_at = clock.seconds
+        # The child may look before its supervisor does.
+        assert child.ledger.kept_since(0.0) + believed > clock.seconds
+        if clock.seconds % 2 == 0:
+            await keeper.step()
+        await watch.step()
+    assert child.heard(Lost) == [[0]]
+    assert 1 in child.ledger.entries
+
+
 async def test_leases_are_renewed_together_after_a_third(clock, engine, child, keeper):
     child.claims(0, 1)
     await keeper.step()
@@ -92,6 +126,30 @@ async def test_a_cancel_is_passed_on_once(clock, engine, child, keeper):
         await keeper.step()
 
     assert child.heard(Cancel) == [[0]]
+
+
+async def test_a_cancel_is_found_at_once_when_a_child_asks(clock, engine, child, keeper):
+    child.claims(0, 1, 2)
+    child.starts(0, 1)
+    engine.jobs.cancelled = {f"{1:026d}", f"{2:026d}"}
+
+    await keeper.look_for_cancels(child)
+    await keeper.look_for_cancels(child)
+
+    assert child.heard(Cancel) == [[1]]
+    # What was told, and what does not run, is not asked about.
+    assert engine.jobs.renewals == [[f"{0:026d}", f"{1:026d}"], [f"{0:026d}"]]
+
+
+async def test_a_store_that_fails_while_a_child_asks_changes_nothing(clock, engine, child, keeper):
+    child.claims(0)
+    child.starts(0)
+    engine.jobs.failures = [StoreBusy("busy", hint="wait")]
+
+    await keeper.look_for_cancels(child)
+
+    assert child.heard(Lost) == []
+    assert list(child.ledger.entries) == [0]
 
 
 async def test_a_lost_lease_is_taken_from_the_child(clock, engine, child, keeper):
@@ -332,6 +390,29 @@ async def test_a_handler_that_ends_after_its_claim_was_lost_costs_nothing(clock,
     assert len(child.ledger.forsaken) == 1
 
 
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.WAITING, JobState.RUNNING])
+async def test_a_child_that_cannot_say_that_it_has_settled_a_job_is_not_killed_for_it(
+    clock, engine, child, watch, state
+):
+    keeper = Keeper(engine, SETTINGS, lambda: [child])
+    # A neighbour holds up its loop between the write and the word about it.
+    child.claims(0, 1)
+    child.starts(0, 1)
+    settled = child.ledger.entries[0].id
+    engine.jobs.held[settled] = False
+    engine.inspector.states[settled] = state
+    clock.seconds += 12
+    await keeper.step()
+    assert child.heard(Lost) == [[0]]
+
+    for _ in range(2):
+        clock.seconds += LOST_GRACE
+        await keeper.step()
+        await watch.step()
+
+    assert bool(child.killed) is (state is not JobState.SUCCEEDED)
+
+
 async def test_what_was_lost_and_not_taken_up_comes_back_uncharged(engine, child, burial):
     child.claims(0, 1)
     child.starts(0, 1)
@@ -459,6 +540,18 @@ async def test_for_a_hard_end_only_the_offender_pays(engine, child, burial):
     assert "3 s" in offender.next.error.message
     assert offender.next.attempt == 1
     assert [s.outcome for s in engine.jobs.settled[0][1:]] == ["released", "released"]
+
+
+async def test_the_timeout_of_a_type_with_a_hard_end_of_its_own_is_told(engine, child, burial):
+    child.hard_after = {"type-0": 60.0}
+    child.claims(0)
+    child.starts(0, hard_end=1000.0 + 3 + 60)
+    child.condemned = frozenset({0})
+    engine.jobs.claims = [make_claim(0)]
+
+    await burial.bury(child)
+
+    assert "timeout of 3 s" in engine.jobs.settled[0][0].next.error.message
 
 
 async def test_a_timeout_is_told_as_it_was_though_its_start_was_heard_late(

@@ -175,6 +175,42 @@ async def test_what_the_store_does_not_take_back_is_left_to_the_end_of_its_lease
     assert bench.jobs.outcomes() == {f"{0:026d}": "abandoned"}
 
 
+async def test_a_locked_job_is_given_back_when_the_lock_is_gone_and_the_others_before(bench):
+    bench.child.claims(0, 1)
+    bench.child.starts(0, 1)
+    await bench.take(0, 1)
+    bench.child._hear(Forsaken([0, 1]))
+    bench.jobs.locked = {f"{0:026d}"}
+    asked: list[tuple[int, int]] = []
+    settle = bench.jobs.settle
+
+    async def watched(settlements):
+        asked.append((len(settlements), len(bench.engine.wakeup.notified)))
+        if len(asked) == 4:
+            bench.jobs.locked.clear()
+        return await settle(settlements)
+
+    bench.jobs.settle = watched
+    await bench.burial.release(bench.child)
+
+    assert asked == [(2, 0), (1, 1), (1, 1), (1, 1)]
+    assert bench.jobs.outcomes() == {f"{n:026d}": "released" for n in range(2)}
+    assert len(bench.engine.wakeup.notified) == 2
+
+
+async def test_a_job_that_stays_locked_is_left_to_the_end_of_its_lease(bench):
+    bench.child.claims(0)
+    bench.child.starts(0)
+    await bench.take(0)
+    bench.child._hear(Forsaken([0]))
+    bench.jobs.locked = {f"{0:026d}"}
+
+    await bench.burial.release(bench.child)
+
+    assert bench.jobs.settled == []
+    assert (bench.child.taken, bench.child.let_go) == ({}, [])
+
+
 @pytest.mark.parametrize("started", [True, False])
 async def test_what_a_child_stops_for_want_of_news_is_given_back_when_it_has_ended(bench, started):
     bench.child.claims(0, 1)

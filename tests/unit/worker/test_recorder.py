@@ -15,6 +15,7 @@ from lamplighter.model.journal import LOG_LIMIT, Journal, Line, Progress, unpack
 from lamplighter.model.outcome import Succeeded
 from lamplighter.observability import events
 from lamplighter.port.conformance.builders import claim, new_job, submit
+from lamplighter.port.values import Recorded
 from lamplighter.worker import recorder as module
 from lamplighter.worker.notebook import Notebook, Relay
 from lamplighter.worker.recorder import Recorder
@@ -54,6 +55,9 @@ class Jobs:
             raise StoreBusy("busy", hint="")
         if failing == "wrong":
             raise RuntimeError("wrong")
+        if failing == "first is locked":
+            answers = await self._inner.record(recordings[1:])
+            return [Recorded(recordings[0].id, held=False, busy=True), *answers]
         answers = await self._inner.record(recordings)
         if failing == "after":
             raise StoreBusy("the reply was lost", hint="")
@@ -177,6 +181,23 @@ async def test_a_store_that_fails_loses_nothing_and_doubles_nothing(bench, faili
     await bench.recorder.step()
     assert await bench.texts(run) == ["a", "b"]
     assert await bench.progress(run) == Progress(done=1)
+    assert bench.recorder._kept == {}
+
+
+async def test_news_of_a_job_that_somebody_has_locked_is_written_later(bench):
+    one, two = await bench.start(2)
+    one.write("out", "a\n")
+    one.progress(1, None, "")
+    two.write("out", "b\n")
+    bench.jobs.fails = ["first is locked"]
+    await bench.recorder.step()
+    assert (await bench.texts(one), await bench.texts(two)) == ([], ["b"])
+
+    one.write("out", "c\n")
+    await bench.recorder.step()
+
+    assert await bench.texts(one) == ["a", "c"]
+    assert await bench.progress(one) == Progress(done=1)
     assert bench.recorder._kept == {}
 
 

@@ -80,6 +80,7 @@ async def test_a_report_says_which_job_and_how_it_went():
         attempt=1,
         outcome="failed",
         error="E: m",
+        state="waiting",
     )
     assert seen[0][1] is threading.main_thread()
     assert seen[1][1] is not threading.main_thread()

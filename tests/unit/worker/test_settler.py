@@ -1,13 +1,15 @@
 """Writing what runs came to."""
 
 import asyncio
+import itertools
+import time
 
 import pytest
 
 from lamplighter.config import Settings
 from lamplighter.model.errors import StoreBusy
 from lamplighter.model.job import ErrorInfo, JobState
-from lamplighter.model.outcome import Failed, Released, Succeeded
+from lamplighter.model.outcome import Failed, Released, Snoozed, Succeeded
 from lamplighter.model.retry import Retry
 from lamplighter.observability import events
 from lamplighter.port.store import FINISHED_TOPIC, queue_topic
@@ -192,3 +194,103 @@ async def test_handlers_that_ended_before_their_claims_were_lost_are_told_of(ben
 
     assert bench.forsaken == [[1]]
     assert bench.settled == [[0]]
+
+
+async def test_a_locked_job_is_settled_later_and_holds_up_no_other(bench):
+    bench.jobs.locked = {f"{1:026d}"}
+    for number in range(3):
+        bench.settler.add(make_run(work, number), Succeeded())
+    await until(lambda: bench.settled)
+    bench.settler.add(make_run(work, 3), Succeeded())
+    await until(lambda: len(bench.settled) == 2)
+    assert bench.settled == [[0, 2], [3]]
+
+    bench.jobs.locked.clear()
+    await bench.settler.emptied()
+
+    assert bench.settled == [[0, 2], [3], [1]]
+    assert bench.forsaken == []
+
+
+async def test_a_locked_job_is_asked_about_less_and_less_often_and_alone(bench):
+    asked: list[tuple[float, int]] = []
+    settle = bench.jobs.settle
+
+    async def watched(settlements):
+        if any(one.id in bench.jobs.locked for one in settlements):
+            asked.append((time.monotonic(), len(settlements)))
+        return await settle(settlements)
+
+    bench.jobs.settle = watched
+    bench.jobs.locked = {f"{0:026d}"}
+    bench.settler.add(make_run(work, 0), Succeeded())
+    for number in itertools.count(1):
+        if len(asked) == 4:
+            break
+        bench.settler.add(make_run(work, number), Succeeded())
+        await asyncio.sleep(0.01)
+    bench.jobs.locked.clear()
+    await bench.settler.emptied()
+
+    times, sizes = zip(*asked, strict=True)
+    assert sizes[1:] == (1, 1, 1)
+    pauses = [late - early for early, late in itertools.pairwise(times)]
+    assert all(pause > 0.9 * least for pause, least in zip(pauses, (0.05, 0.1, 0.2), strict=True))
+
+
+async def test_a_claim_lost_while_its_job_is_locked_is_not_written(bench):
+    bench.jobs.locked = {f"{0:026d}"}
+    bench.settler.add(make_run(work, 0), Succeeded())
+    bench.settler.add(make_run(work, 1), Succeeded())
+    await until(lambda: bench.settled)
+
+    bench.settler.lose([0])
+    bench.jobs.locked.clear()
+    await bench.settler.emptied()
+
+    assert list(bench.jobs.outcomes()) == [f"{1:026d}"]
+    assert bench.forsaken == [[0]]
+
+
+async def test_a_claim_lost_while_the_store_says_that_its_job_is_locked_is_not_written(bench):
+    bench.jobs.gate = asyncio.Event()
+    bench.jobs.locked = {f"{0:026d}"}
+    bench.settler.add(make_run(work, 0), Succeeded())
+    await until(lambda: bench.settler._batch)
+    bench.settler.lose([0])
+
+    bench.jobs.gate.set()
+    await bench.settler.emptied()
+
+    assert bench.jobs.settled == []
+    assert bench.forsaken == [[0]]
+
+
+async def test_a_handler_whose_job_is_locked_is_told_to_have_ended(bench):
+    bench.jobs.locked = {f"{0:026d}"}
+    bench.settler.add(make_run(work, 0), Succeeded())
+    bench.settler.add(make_run(work, 1), Succeeded())
+    await until(lambda: bench.settled)
+
+    bench.settler.report_slow()
+
+    assert bench.ended == [[0]]
+    bench.jobs.locked.clear()
+
+
+async def test_it_tells_when_the_first_of_those_falls_due_that_were_put_back(bench):
+    told: list[float] = []
+    bench.settler.on_due = told.append
+    bench.jobs.gate = asyncio.Event()
+    bench.settler.add(make_run(work, 0), Succeeded())
+    await until(lambda: bench.settler._batch)
+    bench.settler.add(make_run(work, 1), Snoozed(5.0))
+    bench.settler.add(make_run(work, 2), Snoozed(0.1))
+    bench.settler.add(make_run(work, 3), Released())
+    bench.settler.add(make_run(work, 4), Succeeded())
+
+    bench.jobs.gate.set()
+    await bench.settler.emptied()
+    await until(lambda: told)
+
+    assert told == [0.1]

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import errno
 import os
 import select
 import signal
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lamplighter.connect import connect
@@ -45,7 +47,7 @@ def said(path: Path) -> str:
 async def gone(pids: Iterable[int]) -> None:
     """See that processes have been killed; the system may need a moment to end them."""
     left = list(pids)
-    await until(lambda: not any(map(is_alive, left)), 1)
+    await until(lambda: not any(map(is_alive, left)), 10)
 
 
 # ── what a handler comes to ──────────────────────────────────────────────────────────────────
@@ -344,6 +346,78 @@ async def test_a_run_that_nobody_vouches_for_any_more_is_not_begun():
         assert not p.sent
 
 
+# ── a process before its job ─────────────────────────────────────────────────────────────────
+
+
+async def test_a_prepared_run_begins_when_it_is_started():
+    async with pool(limit=1) as p:
+        run = p.prepare("add", a=1, b=1)
+        assert p.slots.room == 0
+        await until(lambda: p.ready, 10)
+        p.slots.tick(1e12)  # its time has not begun
+        assert (p.ready, p.sent, p.ended) == ([run], [], {})
+
+        p.slots.start(run)
+        assert p.sent == [run]
+        assert await p.end(run) == Succeeded(b"2")
+
+
+async def test_an_idle_process_is_ready_for_a_run_at_once():
+    async with pool(limit=1) as p:
+        pid = await p.result("pid")
+        run = p.prepare("pid")
+        assert p.ready == [run]
+        p.slots.start(run)
+        assert msgspec.json.decode((await p.end(run)).result) == pid
+
+
+@pytest.mark.parametrize("ready", [True, False])
+@pytest.mark.parametrize(
+    ("why", "outcome"), [(Stop.CANCEL, Cancelled()), (Stop.DRAIN, Released()), (Stop.LOST, None)]
+)
+async def test_a_prepared_run_is_stopped_and_its_process_serves_the_next(
+    why: Stop, outcome: object, *, ready: bool
+):
+    async with pool(limit=1) as p:
+        run = p.prepare("add", a=1, b=1)
+        await until(lambda: p.ready or not ready, 10)
+        p.slots.stop(run, why)
+        assert p.ended == {run.number: [outcome]}
+        await until(lambda: p.slots.idle, 10)
+        pids = p.slots.pids
+        assert await p.result("pid") == pids[0]
+
+
+async def test_a_prepared_run_that_nobody_vouches_for_any_more_is_given_back():
+    async with pool() as p:
+        p.slots._may_begin = lambda run: False
+        assert await p.end(p.prepare("add", a=1, b=1)) == Released()
+        assert (p.ready, p.sent) == ([], [])
+        await until(lambda: p.slots.idle)
+
+
+async def test_a_used_process_that_dies_before_its_prepared_run_is_sent_costs_that_nothing():
+    async with pool(limit=1) as p:
+        pid = await p.result("pid")
+        run = p.prepare("add", a=1, b=1)
+        os.kill(pid, signal.SIGABRT)
+        await until(lambda: p.told, 10)
+        p.slots.start(run)  # its mark has come meanwhile
+        assert await p.end(run) == Released()
+        assert run not in p.sent
+
+
+async def test_a_new_process_that_dies_before_its_prepared_run_is_sent_is_charged():
+    async with pool("fickle") as p:
+        run = p.prepare("never")
+        outcome = await p.end(run)
+
+    assert p.ready == [run]
+    assert isinstance(outcome, Abandoned)
+    assert outcome.how == "ended with code 7"
+    assert not run.entered
+
+
 # ── death ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -539,50 +613,97 @@ async def test_a_running_handler_is_given_back_when_the_pool_closes(tmp_path: Pa
         await gone(map(int, said(path).split()))
 
 
-async def test_a_program_that_cannot_be_opened_gives_its_jobs_back_and_says_why():
+async def test_a_program_that_cannot_be_opened_fails_its_jobs_and_says_why():
     async with pool("broken") as p:
         run = p.start("never")
-        assert await p.end(run) == Released()
+        outcome = await p.end(run)
         assert not run.entered
 
-    (told,) = [told for told in p.told if "never" in told]
-    assert "the clerk is ill" in told
+    assert isinstance(outcome, Failed)
+    assert not outcome.began
+    assert outcome.error.type == "ProcessNotStarted"
+    assert "no process could be started for `never`" in outcome.error.message
+    assert "the clerk is ill" in outcome.error.traceback
 
 
-async def test_a_folder_that_is_not_there_gives_the_job_back_and_says_so():
+async def test_a_folder_that_is_not_there_fails_the_job_and_says_so():
     async with pool() as p:
-        assert await p.outcome("nowhere") == Released()
+        outcome = await p.outcome("nowhere")
 
-    (told,) = [told for told in p.told if "nowhere" in told]
-    assert "the folder '/no/such/folder' cannot be entered" in told.replace("`", "'")
-    assert "hint: create it there" in told
+    assert isinstance(outcome, Failed)
+    told = outcome.error.message.replace("`", "'")
+    assert "the folder '/no/such/folder' cannot be entered" in told
+    assert "create it there, or correct 'cwd' of the job type" in told
 
 
-async def test_a_run_whose_process_cannot_start_is_stopped_at_once():
-    async with pool("broken") as p:
-        run = p.start("never")
+def without_room(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    async def refuse(*_args, **_options):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("asyncio.create_subprocess_exec", refuse)
+
+
+@pytest.mark.parametrize("number", [errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE])
+async def test_a_process_for_which_the_machine_has_no_room_costs_its_job_nothing(
+    monkeypatch: pytest.MonkeyPatch, number: int
+):
+    without_room(monkeypatch, number)
+    async with pool() as p:
+        assert await p.outcome("add", a=1, b=1) == Released()
+
+    assert os.strerror(number) in p.told[0]
+
+
+@pytest.mark.parametrize(
+    ("type", "outcome"), [("hoards_at_start", Released), ("limited_at_start", Failed)]
+)
+async def test_memory_that_is_missing_at_the_start_is_the_fault_of_a_limit_or_of_nobody(
+    type: str, outcome: type
+):
+    async with pool("hungry") as p:
+        assert isinstance(await p.outcome(type), outcome)
+
+
+async def test_a_process_that_dies_before_it_is_ready_is_charged_like_any_death():
+    async with pool("deadly") as p:
+        outcome = await p.outcome("never")
+
+    assert isinstance(outcome, Abandoned)
+    assert outcome.cause is AbandonCause.CRASHED_ALONE
+    assert outcome.how == "ended with code 7"
+
+
+async def test_a_run_whose_process_cannot_start_is_stopped_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    without_room(monkeypatch, errno.EAGAIN)
+    async with pool() as p:
+        run = p.start("add", a=1, b=1)
         await until(lambda: p.told, 10)
         assert p.slots.room == 1
         p.slots.stop(run, Stop.CANCEL)
         assert p.ended == {run.number: [Cancelled()]}
 
 
-async def test_a_process_that_cannot_even_be_started_gives_its_job_back(
+async def test_a_process_that_cannot_even_be_started_fails_its_job(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr("sys.executable", "/no/such/python")
     async with pool() as p:
-        assert await p.outcome("add", a=1, b=1) == Released()
+        outcome = await p.outcome("add", a=1, b=1)
 
-    assert "No such file" in p.told[0]
+    assert isinstance(outcome, Failed)
+    assert "No such file or directory: '/no/such/python'" in outcome.error.message
+    assert "Python" in outcome.error.message.partition("/no/such/python")[2]
 
 
 async def test_a_process_that_never_becomes_ready_is_killed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(slots_module, "START", 0.0)
     async with pool() as p:
-        assert await p.outcome("add", a=1, b=1) == Released()
+        outcome = await p.outcome("add", a=1, b=1)
 
-    assert "did not become ready" in p.told[0]
+    assert isinstance(outcome, Failed)
+    assert "did not become ready" in outcome.error.message
 
 
 # ── the line ─────────────────────────────────────────────────────────────────────────────────

@@ -6,9 +6,10 @@ import pytest
 
 from lamplighter.config import Settings
 from lamplighter.model.errors import StoreBusy
+from lamplighter.worker import probation
 from lamplighter.worker.burial import Burial
 from lamplighter.worker.ending import unless
-from lamplighter.worker.link import Claimed, Forsaken, Hello, Isolate, Started
+from lamplighter.worker.link import Claimed, Forsaken, Hello, Hurt, Isolate, Started
 from lamplighter.worker.process import ChildProcess
 from lamplighter.worker.supervisor import Supervisor
 from tests.unit.worker.fakes import FakeLink, make_claim, make_engine, until
@@ -60,6 +61,21 @@ async def test_a_type_is_isolated_though_the_dead_cannot_be_buried(bench):
 
     bench.engine.jobs.gate.set()
     await asyncio.gather(*burials)
+
+
+async def test_hurt_processes_that_wait_for_their_neighbours_do_not_become_many(bench, monkeypatch):
+    monkeypatch.setattr(probation, "AGAIN", 0.0)  # as if much time had passed between them
+    monkeypatch.setattr(bench.supervisor._crew, "_fill", lambda: None)
+    first, second, third = (bench.child(number) for number in range(3))
+
+    first._hear(Hurt(("bad",), "a handler did it"))
+    assert isolated(third) == []
+    second._hear(Hurt(("bad",), "a handler did it"))
+
+    assert isolated(third) == [{"bad"}]
+    assert first.draining
+    assert second.draining
+    assert not third.draining
 
 
 async def test_a_burial_that_fails_still_makes_its_types_suspects(bench, monkeypatch):

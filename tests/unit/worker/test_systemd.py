@@ -114,9 +114,9 @@ async def test_the_start_is_told_once_when_the_worker_works(manager):
     worker.run(3)
     await notifier.step()
     assert manager.heard() == [
-        ["STATUS=1 of 1 children ready, 0 jobs running"],
-        ["READY=1", "STATUS=1 of 1 children ready, 0 jobs running"],
-        ["STATUS=1 of 1 children ready, 3 jobs running"],
+        ["STATUS=1 of 1 child ready, 0 jobs running"],
+        ["READY=1", "STATUS=1 of 1 child ready, 0 jobs running"],
+        ["STATUS=1 of 1 child ready, 3 jobs running"],
     ]
 
 
@@ -137,7 +137,7 @@ async def test_a_reload_lasts_until_no_child_waits_to_be_replaced(manager, clock
     worker.child.replaces = None
     await notifier.step()
     await notifier.step()
-    assert manager.heard() == [["READY=1", "STATUS=1 of 1 children ready, 0 jobs running"]]
+    assert manager.heard() == [["READY=1", "STATUS=1 of 1 child ready, 0 jobs running"]]
 
 
 async def test_the_end_is_told_once_however_it_comes(manager):
@@ -253,7 +253,7 @@ async def test_a_loop_that_fails_because_the_store_is_away_does_not_end_the_sign
     await notifier.step()
 
     assert manager.heard() == [
-        ["STATUS=1 of 1 children ready, 0 jobs running; no progress: keep leases"],
+        ["STATUS=1 of 1 child ready, 0 jobs running; no progress: keep leases"],
         ["WATCHDOG=1"],
     ]
 

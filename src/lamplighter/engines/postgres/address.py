@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, quote, unquote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from lamplighter.model.addresses import redacted
 from lamplighter.model.errors import InvalidUrl
 from lamplighter.model.names import shown as brief
 
@@ -30,7 +31,6 @@ MAX_POOL = 100
 _LAST_PORT = 65535
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _EXAMPLE = "postgresql://user:password@host:5432/database"
-_SECRETS = ("password", "sslpassword", "oauth_client_secret")
 _DEFAULTS = {
     "application_name": "lamplighter",
     "client_encoding": "UTF8",
@@ -62,7 +62,7 @@ class Address:
 def parse(url: str) -> Address:
     """Read an address, or say what is wrong with it."""
     base, _, query = url.partition("?")
-    public = shown(url)
+    public = redacted(url)
     if base.partition("://")[0] not in SCHEMES or "://" not in base or "\x00" in url:
         raise InvalidUrl(
             f"{brief(public)} is not the address of a PostgreSQL database",
@@ -84,25 +84,6 @@ def parse(url: str) -> Address:
             value=public,
         )
     return Address({**_DEFAULTS, **given}, public, schema, pool, listen, durable)
-
-
-def shown(url: str) -> str:
-    """Give the address without its password."""
-    scheme, separator, rest = url.partition("://" if "://" in url else ":")
-    rest, mark, query = rest.partition("?")
-    if "@" in query and "@" not in rest:
-        # A password with a ? that should have been escaped.
-        rest, mark, query = f"{rest}?{query}", "", ""
-    # The same goes for an @ in it: hide up to the last one.
-    user_part, at, place = rest.rpartition("@")
-    if at:
-        user, colon, _ = user_part.partition(":")
-        rest = f"{user}{':***' if colon else ''}@{place}"
-    pairs = [
-        f"{name}{equals}{'***' if unquote(name) in _SECRETS else value}"
-        for name, equals, value in (pair.partition("=") for pair in query.split("&"))
-    ]
-    return f"{scheme}{separator}{rest}{mark}{'&'.join(pairs)}"
 
 
 def _read(url: str) -> tuple[dict[str, str], str]:

@@ -28,10 +28,17 @@ class Call(Protocol):
         ...
 
     async def rows(
-        self, statement: str, parameters: Sequence[object] = (), *, urgent: bool = False
+        self,
+        statement: str,
+        parameters: Sequence[object] = (),
+        *,
+        urgent: bool = False,
+        instead: str | None = None,
     ) -> list[Row]:
         """Run one statement and fetch all it answers.
 
         ``urgent`` is for what keeps a worker alive (renew, beat): it never waits for other calls.
+        ``instead`` is sent, with the same parameters, once the statement has waited for a lock
+        longer than it wants to.
         """
         ...

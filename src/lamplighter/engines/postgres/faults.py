@@ -128,6 +128,9 @@ def explain(error: psycopg.Error, where: str) -> StoreError:
     )
 
 
+_OWNERS = "tokens are made by the owner of the store: name its address with --url"
+
+
 def _refused(code: str, said: str, where: str) -> StoreError | None:
     """The server does not want this user, or not for this."""
     if code == "25006":
@@ -136,7 +139,9 @@ def _refused(code: str, said: str, where: str) -> StoreError | None:
         user = user_of(where)
         return StoreForbidden(
             f"the database user{f' `{user}`' if user else ''} may not do this at {where}: {said}",
-            hint=f"run `lamplighter migrate --grant-run {user or 'USER'}` as the owner of the "
+            hint=_OWNERS
+            if "table token" in said
+            else f"run `lamplighter migrate --grant-run {user or 'USER'}` as the owner of the "
             "store to let this user run jobs (--grant-read: only look); making and migrating a "
             "store is for its owner",
             value=user or where,

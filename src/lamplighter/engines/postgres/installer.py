@@ -19,7 +19,14 @@ from typing import Any, TypeVar
 from psycopg import Error, errors, sql
 
 from lamplighter import runtime
-from lamplighter.engines.postgres import faults, functions, rights, server, statements
+from lamplighter.engines.postgres import (
+    faults,
+    functions,
+    rights,
+    server,
+    statements,
+    strangers,
+)
 from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.connection import Connection, connect_patiently, guarded
 from lamplighter.engines.postgres.rights import NOBODY, Holders
@@ -28,8 +35,6 @@ from lamplighter.model.errors import (
     StoreBusy,
     StoreForbidden,
     StoreForeign,
-    StoreNewer,
-    StoreOlder,
     StoreUnreachable,
 )
 
@@ -68,7 +73,7 @@ async def prepare(
     to be given: users who are not known are refused before anything is changed. Without ``create``
     one that is not there is refused.
     """
-    newest = len(statements.migrations())
+    newest = statements.layouts().newest
 
     async def once(connection: Connection) -> tuple[int, int]:
         async with guarded(connection):
@@ -81,6 +86,8 @@ async def prepare(
             raise _missing(address)
         if state.version == 0:
             server.check_may_install(facts, address)
+        if migrate or not up_to_date(state, test_clock=test_clock):
+            await _check_strangers(connection, address, facts, state)
         if state.version > 0 and grants != NOBODY:
             server.check_may_grant(facts, address)
         before = state.version
@@ -116,23 +123,15 @@ async def grant(address: Address, deadline: float, holders: Holders) -> None:
 async def known(
     connection: Connection, address: Address, facts: server.Facts, *, migrate: bool
 ) -> State:
-    """Give what the schema holds, if this program may use it."""
-    newest = len(statements.migrations())
+    """Return what the schema holds, if this program may use it."""
     state = await _state(connection, address, facts)
-    if state.version > newest:
-        raise StoreNewer(
-            f"the store at {address.shown} has version {state.version}; "
-            f"this program knows versions up to {newest}",
-            hint="update lamplighter on this machine",
-            value=address.shown,
-        )
-    if 0 < state.version < newest and not migrate:
-        raise StoreOlder(
-            f"the store at {address.shown} has version {state.version}; "
-            f"this program needs version {newest}",
-            hint="run: lamplighter migrate --url URL",
-            value=address.shown,
-        )
+    statements.layouts().check(
+        state.version,
+        store=f"the store at {address.shown}",
+        value=address.shown,
+        migrate=migrate,
+        remedy="lamplighter migrate --url URL",
+    )
     return state
 
 
@@ -170,22 +169,32 @@ async def _fill(
                 await _enter(connection, address)
                 await rights.give(connection, grants)
             return state.version
+        await strangers.check(connection, address, facts.user)
         await _enter(connection, address)
         if not facts.schema:
             name = sql.Identifier(address.schema)
             await connection.execute(sql.SQL("CREATE SCHEMA {}").format(name))
         holders = await rights.holders(connection)
-        for step in statements.migrations()[state.version :]:
+        for step in statements.layouts().to_apply(state.version, statements.migrations()):
             await _script(connection, step)
         await functions.make(connection, address.schema)
         if test_clock:
             await _script(connection, statements.TEST_CLOCK)
         await rights.give(connection, holders)
         await rights.give(connection, grants)
-        await _note(connection, "version", len(statements.migrations()))
+        await _note(connection, "version", statements.layouts().newest)
         await _note(connection, "functions", statements.fingerprint())
         await _note(connection, "program", program())
         return state.version
+
+
+async def _check_strangers(
+    connection: Connection, address: Address, facts: server.Facts, state: State
+) -> None:
+    """Refuse early, and before anything else is said of the store, who may change it."""
+    if state.version == 0 or facts.owns:
+        async with guarded(connection):
+            await strangers.check(connection, address, facts.user)
 
 
 async def _usable(connection: Connection, address: Address) -> server.Facts:
@@ -288,7 +297,7 @@ def up_to_date(state: State, *, test_clock: bool = False) -> bool:
         return False
     # What a newer program of the same version of the tables has made serves us, too.
     current = state.functions == statements.fingerprint() or state.program > program()
-    return state.version == len(statements.migrations()) and current
+    return state.version == statements.layouts().newest and current
 
 
 async def _until_done(

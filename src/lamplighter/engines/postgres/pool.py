@@ -54,11 +54,14 @@ class Pools:
         parameters: Sequence[object] = (),
         *,
         urgent: bool = False,
+        instead: str | None = None,
         patience: float | None = None,
     ) -> list[Row]:
         """Run one statement and fetch all it answers, within ``patience`` or the deadline."""
         pool = self._pools.get(asyncio.get_running_loop()) or self._new()
-        return await pool.rows(statement, parameters, urgent=urgent, patience=patience)
+        return await pool.rows(
+            statement, parameters, urgent=urgent, instead=instead, patience=patience
+        )
 
     async def close(self) -> None:
         """Let calls under way end, then let go of all connections."""
@@ -120,6 +123,7 @@ class Pool:
         parameters: Sequence[object] = (),
         *,
         urgent: bool = False,
+        instead: str | None = None,
         patience: float | None = None,
     ) -> list[Row]:
         """Run one statement and fetch all it answers."""
@@ -129,7 +133,7 @@ class Pool:
         story = _Story()
         try:
             async with asyncio.timeout(seconds):
-                return await self._until_answered(lane, statement, parameters, story)
+                return await self._until_answered(lane, statement, parameters, story, instead)
         except TimeoutError as error:
             raise self._too_late(story, lane, seconds) from (story.error or error)
 
@@ -164,7 +168,12 @@ class Pool:
         return inherited
 
     async def _until_answered(
-        self, lane: _Lane, statement: str, parameters: Sequence[object], story: _Story
+        self,
+        lane: _Lane,
+        statement: str,
+        parameters: Sequence[object],
+        story: _Story,
+        instead: str | None,
     ) -> list[Row]:
         pause = 0.0  # an idle connection may have been cut long ago: a new one is tried at once
         puzzles = 0
@@ -179,6 +188,8 @@ class Pool:
                 if puzzles >= _MOST_PUZZLES or not faults.may_pass(error):
                     refused = inputs.refusal(error, statement, parameters)
                     raise refused or faults.explain(error, self._address.shown) from error
+                if isinstance(error, psycopg.errors.LockNotAvailable):
+                    statement = instead or statement
             await runtime.sleep(pause * (0.5 + runtime.random()))
             pause = min(max(_FIRST_PAUSE, 2 * pause), _LONGEST_PAUSE)
             self._check()

@@ -53,6 +53,7 @@ RECORD = [
     "result_note",
     "error",
     "progress",
+    "started",
 ]
 
 LEVELS = {level.value: level for level in Level}
@@ -88,10 +89,18 @@ def job_of(row: Sequence[Any]) -> Job:
 
 
 def claim_of(row: Sequence[Any]) -> Claim:
-    """Build a Claim from the columns of `JOB` and `CLAIM` of a job that is running."""
-    return Claim(job=job_of(row), fence=Fence(row[17], row[18]), worker=row[19], handout=row[20])
+    """Build a Claim from the columns of `JOB` and `CLAIM` of a job that is running, and whether its
+    start was marked.
+    """
+    return Claim(
+        job=job_of(row),
+        fence=Fence(row[17], row[18]),
+        worker=row[19],
+        handout=row[20],
+        started=row[21],
+    )
 
 
 def record_of(row: Sequence[Any], now: int) -> JobRecord:
     """Build the full record from the columns of `JOB`, `CLAIM` and `RECORD`."""
-    return rows.record_of(job_of(row), row[17:21], row[21:32], now)
+    return rows.record_of(job_of(row), row[17:21], row[21:33], now)

@@ -3,8 +3,10 @@
 PostgreSQL keeps the rights; nothing is written down beside them. Who had all rights of one kind
 before a migration is given them on what is new after it.
 
-``run``   reads and writes all tables and calls all functions, but makes and drops none. The tables
-          of the days are made by two functions that act as the owner.
+``run``   reads and writes all tables and calls all functions, but makes and drops none, and only
+          reads the audit log, the tokens and what is spent. Functions that act as the owner make
+          the tables of the days, add to the log, remove what is old from it, end tokens, and spend
+          what is good for a single use.
 ``read``  reads all tables and calls the functions that change nothing.
 """
 
@@ -21,6 +23,10 @@ from lamplighter.engines.postgres.connection import Connection
 from lamplighter.engines.postgres.server import quoted
 from lamplighter.model.errors import InvalidOption
 
+GUARDED = ("audit", "token", "spent")
+"""Tables that those who run jobs only read: they cannot erase what they did, let others in, or make
+used login codes and ended sessions good again."""
+_WRITING = "INSERT, UPDATE, DELETE"
 CLOCK = "now_ms"
 """The one function for those who look that is not the same for a whole statement."""
 
@@ -31,12 +37,13 @@ FROM (
     SELECT a.grantee,
            c.oid,
            bool_or(a.privilege_type = 'SELECT') AS reads,
-           count(*) FILTER (WHERE a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE')) = 3 AS writes
+           count(*) FILTER (WHERE a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE')) = 3
+               OR c.relname = ANY (%s) AS writes
     FROM pg_class AS c
     CROSS JOIN LATERAL aclexplode(c.relacl) AS a
     WHERE c.relnamespace = current_schema()::regnamespace
       AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.grantee <> c.relowner
-    GROUP BY a.grantee, c.oid
+    GROUP BY a.grantee, c.oid, c.relname
 ) AS g
 JOIN pg_roles AS r ON r.oid = g.grantee
 WHERE g.reads
@@ -67,7 +74,7 @@ NOBODY = Holders()
 
 async def holders(connection: Connection) -> Holders:
     """Give those who may run jobs or look in the current schema, beside its owner."""
-    cursor = await connection.execute(_HOLDERS)
+    cursor = await connection.execute(_HOLDERS, (list(GUARDED),))
     found = await cursor.fetchall()
     return Holders(
         tuple(name for name, writes in found if writes),
@@ -95,7 +102,7 @@ async def give(connection: Connection, to: Holders) -> None:
     cursor = await connection.execute(_FUNCTIONS, (CLOCK, statements.function_names()))
     functions = await cursor.fetchall()
     parts = [
-        *_grants(to.run, "SELECT, INSERT, UPDATE, DELETE", [name for name, _ in functions]),
+        *_grants(to.run, f"SELECT, {_WRITING}", [name for name, _ in functions]),
         *_grants(to.read, "SELECT", [name for name, harmless in functions if harmless]),
     ]
     cursor = await connection.execute("SELECT quote_ident(current_schema())")
@@ -110,5 +117,7 @@ def _grants(names: tuple[str, ...], rights: str, functions: list[str]) -> Iterab
         yield f"GRANT USAGE ON SCHEMA {{schema}} TO {user}"
         yield f"GRANT {rights} ON ALL TABLES IN SCHEMA {{schema}} TO {user}"
         if rights != "SELECT":
+            for table in GUARDED:
+                yield f"REVOKE {_WRITING} ON {{schema}}.{table} FROM {user}"
             yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {{schema}} TO {user}"
         yield f"GRANT EXECUTE ON ROUTINE {', '.join(functions)} TO {user}"

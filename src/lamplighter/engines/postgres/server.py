@@ -208,7 +208,7 @@ def check_may_install(facts: Facts, address: Address) -> None:
     if facts.may_create if facts.schema else facts.may_create_schema:
         return
     if facts.schema:
-        wanted = f"GRANT USAGE, CREATE ON SCHEMA {address.schema} TO {quoted(facts.user)}"
+        wanted = f"ALTER SCHEMA {address.schema} OWNER TO {quoted(facts.user)}"
     else:
         wanted = f"CREATE SCHEMA {address.schema} AUTHORIZATION {quoted(facts.user)}"
     raise StoreForbidden(

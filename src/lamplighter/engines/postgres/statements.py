@@ -7,6 +7,11 @@ import re
 from functools import cache
 from importlib import resources
 
+from lamplighter.port.layouts import Layouts
+
+FIRST = 5
+"""The version that the first migration makes; older stores are from before the first release."""
+
 _MADE = re.compile(r'^CREATE OR REPLACE (?:FUNCTION|PROCEDURE) "?(\w+)"?', re.MULTILINE)
 _VIEW = re.compile(r"^CREATE (?:OR REPLACE )?VIEW (\w+)", re.MULTILINE)
 # A function in plain SQL is checked when it is made, so what it needs has to be there before.
@@ -27,9 +32,14 @@ $$
 
 @cache
 def migrations() -> tuple[str, ...]:
-    """All migrations in order; their number is the version of the store."""
+    """All migrations in order; the first makes a store of the version `FIRST`."""
     found = _read("migrations")
     return tuple(found[name] for name in sorted(found))
+
+
+def layouts() -> Layouts:
+    """The versions of a store that this program can use."""
+    return Layouts(FIRST, FIRST + len(migrations()) - 1)
 
 
 def functions(schema: str) -> tuple[str, ...]:

@@ -11,6 +11,8 @@
                 two are, `replicated` the same and replicas have the job, too, `none` whatever the
                 server does.
 ``replicas``, ``replica_timeout``  how many of them, and the seconds they have to say so.
+``on_data_loss``  what a running process does when the server has lost the store: `refuse` calls
+                until somebody makes one (`lamplighter migrate`), or `recreate` it, empty.
 ``ca``, ``cert``, ``key``  files for TLS: whom to trust, and who we are.
 """
 
@@ -23,6 +25,7 @@ from urllib.parse import parse_qsl, unquote
 
 from lamplighter.engines.redis.keys import PREFIX
 from lamplighter.engines.redis.shards import MOST_SHARDS
+from lamplighter.model.addresses import redacted
 from lamplighter.model.errors import InvalidUrl
 from lamplighter.model.names import shown as brief
 
@@ -35,8 +38,10 @@ LONGEST_WAIT = 5.0
 """Seconds for replicas; a connection that is silent for longer is given up."""
 _EXAMPLE = "redis://user:password@host:6379/0"
 _OPTIONS = (
-    *("prefix", "shards", "durability", "replicas", "replica_timeout", "db", "ca", "cert", "key"),
+    *("prefix", "shards", "durability", "replicas", "replica_timeout", "on_data_loss", "db"),
+    *("ca", "cert", "key"),
 )
+_REFUSE, _RECREATE = "refuse", "recreate"
 _PLACE = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*)(?::(?P<port>[^/]*))?(?:/(?P<db>.*))?"
 )
@@ -77,12 +82,14 @@ class Address:
     """How many of them must have a job before it is acknowledged, with `durability=replicated`."""
     replica_timeout: float = 1.0
     """How many seconds they have."""
+    recreate: bool = False
+    """Make an empty store where a running process finds that the server has lost its own."""
 
 
 def parse(url: str) -> Address:
     """Read an address, or say what is wrong with it."""
     scheme, separator, rest = url.partition("://")
-    public = shown(url)
+    public = redacted(url)
     if scheme not in SCHEMES or not separator or "\x00" in url or "#" in url:
         raise InvalidUrl(
             f"{brief(public)} is not the address of a Redis server",
@@ -91,6 +98,12 @@ def parse(url: str) -> Address:
             value=public,
         )
     base, _, query = rest.partition("?")
+    if "@" in query:
+        raise InvalidUrl(
+            f"the address {public} cannot be read: an @ stands behind a ?",
+            hint="in user and password, write ? as %3F and @ as %40; in options, @ as %40",
+            value=public,
+        )
     options = _options(query, public)
     who, _, place = base.rpartition("@")
     user, password = _login(who)
@@ -116,22 +129,8 @@ def parse(url: str) -> Address:
         durability=durability,
         replicas=_replicas(options.get("replicas", "1")),
         replica_timeout=_replica_timeout(options.get("replica_timeout", "1")),
+        recreate=_recreate(options.get("on_data_loss", _REFUSE)),
     )
-
-
-def shown(url: str) -> str:
-    """Give the address without its password."""
-    scheme, separator, rest = url.partition("://" if "://" in url else ":")
-    rest, mark, query = rest.partition("?")
-    if "@" in query and "@" not in rest:
-        # A password with a ? that should have been escaped.
-        rest, mark, query = f"{rest}?{query}", "", ""
-    # The same goes for an @ in it: hide up to the last one.
-    user_part, at, place = rest.rpartition("@")
-    if at:
-        user, colon, _ = user_part.partition(":")
-        rest = f"{user}{':***' if colon else ''}@{place}"
-    return f"{scheme}{separator}{rest}{mark}{query}"
 
 
 def _options(query: str, public: str) -> dict[str, str]:
@@ -169,10 +168,10 @@ def _server(place: str, public: str) -> tuple[str, int, None, str]:
     text = found["port"] or str(DEFAULT_PORT)
     if not (_is_number(text) and 0 < int(text[:9]) < 1 << 16):
         raise InvalidUrl(
-            f"the address {public} cannot be read: its port {brief(text)} is no number from 1 to "
-            "65535",
+            # The port is not quoted: who forgets the host writes the password there.
+            f"the address {public} cannot be read: its port is no number from 1 to 65535",
             hint=f"write {_EXAMPLE}; in user and password, write @ as %40, / as %2F, : as %3A",
-            value=text,
+            value=public,
         )
     host = unquote(found["host"]).strip("[]") or "localhost"
     return host, int(text), None, found["db"] or "0"
@@ -272,6 +271,17 @@ def _replica_timeout(text: str) -> float:
     raise InvalidUrl(
         f"the option replica_timeout={brief(text)} cannot be used",
         hint=f"give seconds from {SHORTEST_WAIT:g} to {LONGEST_WAIT:g}, for instance 0.5",
+        value=text,
+    )
+
+
+def _recreate(text: str) -> bool:
+    if text in (_REFUSE, _RECREATE):
+        return text == _RECREATE
+    raise InvalidUrl(
+        f"the option on_data_loss={brief(text)} is not known",
+        hint=f"write {_REFUSE}, or {_RECREATE} to go on with an empty store when the server has "
+        "lost its data",
         value=text,
     )
 

@@ -37,8 +37,10 @@ class Call(Protocol):
     ) -> Any:
         """Run ``lua/<script>.lua`` on one shard and give what it returns: bytes, numbers, lists.
 
-        The script gets the shard's prefix as ``KEYS[1]``, the clock as ``ARGV[1]`` and ``args``
-        from ``ARGV[2]`` on. ``urgent`` is for what keeps a worker alive (renew, beat): it never
-        waits behind other calls.
+        The script gets the shard's prefix as ``KEYS[1]``, the key of the store's mark as
+        ``KEYS[2]``, the clock as ``ARGV[1]`` and ``args`` from ``ARGV[2]`` on. Where the mark is
+        gone nothing is run: StoreLost.
+
+        ``urgent`` is for what keeps a worker alive (renew, beat): it never waits behind others.
         """
         ...

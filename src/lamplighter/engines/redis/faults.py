@@ -7,6 +7,7 @@ import re
 import socket
 import ssl
 
+from lamplighter.engines.redis import acl
 from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.wire import ProtocolError, ReplyError
 from lamplighter.model.errors import (
@@ -15,6 +16,7 @@ from lamplighter.model.errors import (
     StoreForbidden,
     StoreForeign,
     StoreFull,
+    StoreLost,
     StoreReadOnly,
     StoreUnreachable,
 )
@@ -59,6 +61,11 @@ def may_pass(error: Exception) -> bool:
     return isinstance(error, (Lost, OSError))
 
 
+def is_lost(error: Exception) -> bool:
+    """Tell whether a script found that the store is not there: see `lua/lib/guard.lua`."""
+    return isinstance(error, ReplyError) and code_of(error) == "NOSTORE"
+
+
 def breaks(error: ReplyError) -> bool:
     """Tell whether the connection on which this was said is of no more use.
 
@@ -97,6 +104,38 @@ def silent(address: Address, seconds: float) -> StoreUnreachable:
     return StoreUnreachable(
         f"the Redis server at {address.shown} did not accept a connection in {seconds:g} s",
         hint=f"check host and port in the url, that nothing blocks the way{tls}",
+        value=address.shown,
+    )
+
+
+def gone(address: Address) -> StoreLost:
+    """Say that the server has lost the store that was opened."""
+    where = address.shown
+    return StoreLost(
+        f"the store at {where} is gone: the Redis server answers, but it has lost its data, or is "
+        "another one (emptied, or restarted or failed over without its data)",
+        hint="restore the server's data; or start with an empty store: run `lamplighter migrate`, "
+        "or write on_data_loss=recreate into the url; processes that run go on by themselves then",
+        value=where,
+    )
+
+
+def torn(address: Address, key: str) -> StoreLost:
+    """Say that a part of the store is missing."""
+    return StoreLost(
+        f"the store at {address.shown} has lost a part of its data: the key `{key}` is gone",
+        hint="restore the server's data; or stop all its processes, delete the rest of its keys "
+        f"({{{address.prefix}:*), and start with an empty store: run `lamplighter migrate`",
+        value=address.shown,
+    )
+
+
+def redivided(address: Address, before: int, now: int) -> StoreLost:
+    """Say that the store was made anew in a way that this process cannot follow."""
+    return StoreLost(
+        f"the store at {address.shown} is gone; the one in its place is divided into {now} shards, "
+        f"not into {before}",
+        hint="restart this process",
         value=address.shown,
     )
 
@@ -161,21 +200,14 @@ def forbidden(address: Address, what: str, right: str) -> StoreForbidden:
     )
 
 
-def key_pattern(address: Address) -> str:
-    """Give the right to use all keys of the store, as ACL SETUSER wants it."""
-    return f"~{{{address.prefix}:*"
-
-
 def _forbidden(said: str, address: Address) -> StoreError:
     command = _COMMAND.search(said)
     if command is not None:
         return forbidden(address, f"run {command[1].upper()}", f"+{command[1]}")
     if "key" in said:
         keys = f"use the keys of the store, {{{address.prefix}:…"
-        return forbidden(address, keys, key_pattern(address))
-    return forbidden(
-        address, f"do this ({said})", f"{key_pattern(address)} +@all -@admin -@dangerous +info"
-    )
+        return forbidden(address, keys, acl.key_pattern(address))
+    return forbidden(address, f"do this ({said})", acl.rule(address))
 
 
 def _refused(code: str, said: str, where: str) -> StoreError | None:

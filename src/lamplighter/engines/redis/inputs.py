@@ -11,7 +11,7 @@ from lamplighter.model.errors import InvalidInput, InvalidName
 from lamplighter.model.names import NAME_LIMIT, shown
 
 LONGEST_TENANT = 4 * NAME_LIMIT
-"""Bytes: scripts read a record up to there, and not its arguments (`brief` in `changes.lua`)."""
+"""Bytes: scripts read a record up to there, and not its arguments (`brief` in `states.lua`)."""
 
 Unkept = (StructError, UnicodeEncodeError)
 """What is raised where such values are packed."""

@@ -1,7 +1,9 @@
 """Whether a server holds our store, and how it gets one.
 
-A store is a mark in its first shard: that it is ours, its version, and into how many shards it is
-divided, which never changes. Scripts need no installing: the server gets them as they are used.
+A store is an entry in its first shard (that it is ours, its version, and into how many shards it is
+divided, which never changes) and a mark in every shard, different for each store that is made, by
+which running processes see that theirs is still there. Scripts need no installing: the server gets
+them as they are used.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from lamplighter.engines.redis.wire import ProtocolError, ReplyError
 from lamplighter.model.errors import (
     InvalidUrl,
     StoreForeign,
-    StoreNewer,
     StoreUnreachable,
 )
+from lamplighter.port.layouts import Layouts
 
-VERSION = 1
+LAYOUTS = Layouts(first=2, newest=2)
 PATIENCE = 5.0
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
@@ -39,6 +41,8 @@ class State:
 
     version: int
     shards: int
+    mark: str = ""
+    """Tells this store from one that was made in its place."""
 
 
 async def prepare(
@@ -119,7 +123,7 @@ async def _open(
     clock = "" if now is None else str(now)
     text = scripts.script("open").text
     return await connection.command(
-        "EVAL", text, 1, prefix, clock, wish, VERSION, address.shards or 1
+        "EVAL", text, 1, prefix, clock, wish, LAYOUTS.newest, address.shards or 1
     )
 
 
@@ -130,16 +134,18 @@ def _state(said: list[bytes], address: Address) -> State:
         return State(0, address.shards or 1)
     if word == "foreign":
         raise _foreign(rest[0], address)
-    version, shards = rest
+    if word == "torn":
+        raise faults.torn(address, rest[0])
+    version, shards, mark = rest
     if not (version.isdecimal() and shards.isdecimal()):
         raise _foreign(f"{shard_prefix(address.prefix, 0)}meta", address)
-    if int(version) > VERSION:
-        raise StoreNewer(
-            f"the store at {address.shown} has version {version}; "
-            f"this program knows versions up to {VERSION}",
-            hint="update lamplighter on this machine",
-            value=address.shown,
-        )
+    LAYOUTS.check(
+        int(version),
+        store=f"the store at {address.shown}",
+        value=address.shown,
+        migrate=False,
+        remedy="lamplighter migrate",
+    )
     if address.shards not in (None, int(shards)):
         raise InvalidUrl(
             f"the url asks for shards={address.shards}, but the store at {address.shown} was made "
@@ -147,20 +153,29 @@ def _state(said: list[bytes], address: Address) -> State:
             hint=f"write shards={shards} or leave it out; a new store needs another prefix",
             value=address.shards,
         )
-    return State(int(version), int(shards))
+    if not mark:
+        raise _foreign(f"{shard_prefix(address.prefix, 0)}meta", address)
+    return State(int(version), int(shards), mark)
 
 
 async def _check_empty(connection: Connection, address: Address) -> None:
     """Refuse a prefix that others use, as far as a few looks can tell.
 
-    Only before a store is made: to go through all keys of a large server would take long.
+    Only before a store is made: to go through all keys of a large server would take long. A user
+    who may not see the names of others' keys cannot look; the script that makes the store looks at
+    those that every store in use has.
     """
     ours = re.compile(rb"\{%b:\d+\}:" % re.escape(address.prefix.encode()))
     cursor: bytes = b"0"
     for _ in range(_MOST_PAGES):
-        cursor, keys = await connection.command(
-            "SCAN", cursor, "MATCH", f"{{{address.prefix}:*", "COUNT", _PAGE
-        )
+        try:
+            cursor, keys = await connection.command(
+                "SCAN", cursor, "MATCH", f"{{{address.prefix}:*", "COUNT", _PAGE
+            )
+        except ReplyError as error:
+            if faults.code_of(error) != "NOPERM":
+                raise
+            return
         # A prefix may be the beginning of another one.
         keys = [key for key in keys if ours.match(key)]
         if keys:

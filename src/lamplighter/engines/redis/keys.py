@@ -3,7 +3,8 @@
 All keys of a shard begin with ``{prefix:number}:``, whose braces keep them together in a cluster.
 Names of people's making are percent-encoded in keys (`encode`), and plain inside values.
 
-    meta            our mark, version, shards, when it was made; only in shard 0
+    meta            that it is ours, version, shards, when it was made, mark; only in shard 0
+    mark:<mark>     the mark of this very store, in every shard: scripts refuse to run without
     job:<id>        a job, finished ones too, until it is purged or pruned: see records.py
     run             id -> its running claim
     lease:<ms>      id -> when its lease of this length ends; `spans` is the set of lengths
@@ -30,16 +31,21 @@ Names of people's making are percent-encoded in keys (`encode`), and plain insid
     requests        nonces of claims that handed out something, and when
     claimed         nonce -> how many of its jobs still run
     prune           where retention goes on
-    schedule:<id>   a schedule; `specs` has what it is to do, `schedule_ids` all ids in their order
-    schedules       id -> when it is to be looked at next
-    runs:<class>:<id>   what became of a schedule's occurrences: see lua/lib/runs.lua
+    schedule:<name> a schedule; its name is its tenant, a byte 1, and its id. `specs` has what it is
+                    to do, `schedule_names` all names in their order
+    schedules       name -> when it is to be looked at next
+    runs:<class>:<name> what became of a schedule's occurrences: see lua/lib/runs.lua
     queue, tenant, type     settings by name; `settings_version` counts their changes
+    brought         queue -> tenant whose token has brought it; `brought_by:<tenant>` the queues
+                    of one
     worker:<id>     a worker; `workers` has their last beats
     types           versions of types that workers can run; `types_seen` when each was last alive
     activity        minute -> what workers counted in it; `tallies` has the number of the last
                     tally of each, `tallied` when that was
     tokens          prefix -> a token; `token_ids` all prefixes in their order, `revoked_tokens` who
                     ended one and why, `token_ends` when each stops or has stopped to be good
+    spent           what is good for a single use -> who has used it; `spent_ends` when nobody
+                    would take it any more
     audit           id -> what somebody has changed; `audit_log` ids in their order, `audit_seq` the
                     last number
     audit_of:<tenant>   ids of entries about what belongs to a tenant, in their order
@@ -61,18 +67,20 @@ PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """What a prefix may be: nothing that a pattern or a hash tag would read in its own way."""
 
 KINDS = {
-    **dict.fromkeys(("job", "seq", "page", "oldest_page", "removed", "key", "told"), "string"),
+    **dict.fromkeys(
+        ("mark", "job", "seq", "page", "oldest_page", "removed", "key", "told"), "string"
+    ),
     **dict.fromkeys(("settings_version", "news", "schedule", "audit_seq"), "string"),
     **dict.fromkeys(("meta", "run", "band", "bands", "band_lanes", "lanes", "lane"), "hash"),
     **dict.fromkeys(("handed", "waits", "hold", "cancel", "progress", "log"), "hash"),
     **dict.fromkeys(("claimed", "prune", "queue", "tenant", "type", "worker"), "hash"),
     **dict.fromkeys(("types", "roles", "specs", "activity", "tallies"), "hash"),
-    **dict.fromkeys(("tokens", "revoked_tokens", "audit"), "hash"),
+    **dict.fromkeys(("tokens", "revoked_tokens", "spent", "audit", "brought"), "hash"),
     **dict.fromkeys(("lease", "turn", "line", "heads", "asleep", "shut", "share"), "zset"),
     **dict.fromkeys(("gone", "ended", "keys", "requests", "workers", "types_seen"), "zset"),
-    **dict.fromkeys(("waiters", "schedules", "schedule_ids", "runs", "tallied"), "zset"),
-    **dict.fromkeys(("token_ids", "token_ends", "audit_log", "audit_of"), "zset"),
-    **dict.fromkeys(("spans", "active", "profiles", "knows"), "set"),
+    **dict.fromkeys(("waiters", "schedules", "schedule_names", "runs", "tallied"), "zset"),
+    **dict.fromkeys(("token_ids", "token_ends", "spent_ends", "audit_log", "audit_of"), "zset"),
+    **dict.fromkeys(("spans", "active", "profiles", "knows", "brought_by"), "set"),
     **dict.fromkeys(("attempts", "wake"), "list"),
 }
 """The type of each key, by the word it begins with. Tests compare every key with it."""
@@ -83,6 +91,11 @@ EXPIRING = frozenset({"news", "profiles", "knows", "waiters", "wake"})
 def shard_prefix(prefix: str, shard: int) -> str:
     """Give what all keys of a shard begin with."""
     return f"{{{prefix}:{shard}}}:"
+
+
+def mark_key(prefix: str, shard: int, mark: str) -> str:
+    """Return the key whose presence in a shard says that the store with this mark is there."""
+    return f"{shard_prefix(prefix, shard)}mark:{mark}"
 
 
 def encode(name: str) -> str:

@@ -6,6 +6,7 @@ Nothing else in Python knows what a value looks like. Ids are not in it: they ar
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from functools import lru_cache
 from struct import Struct
 
@@ -36,7 +37,7 @@ _FIXED = Struct(f"<{_HEAD}{_STORY}{_CLAIMED}{_LENGTHS}")
 _PARTS = _FIXED.size
 _REST = Struct(f"<{_STORY}{_CLAIMED}")
 _SIZES = Struct(f"<{_LENGTHS}")
-_RUN = Struct("<IQQ16sQ")
+_RUN = Struct("<IQQ16sQB")
 _LEASE = Struct("<I")
 _LEASE_AT = 58
 _ATTEMPT = Struct("<IIIQQ16sHHI")
@@ -156,13 +157,19 @@ def _schedule_of(value: bytes, at: int, size: int) -> str:
 
 def claim_of(job_id: str, value: bytes, lane: Lane, run: bytes) -> Claim:
     """Read a running claim: ``run`` is what stands beside the job while it runs."""
-    lease, _, handout, nonce, _ = _RUN.unpack_from(run)
+    lease, _, handout, nonce, _, started = _RUN.unpack_from(run)
     return Claim(
         job=job_of(job_id, value, lane),
         fence=Fence(lease, nonce.decode()),
         worker=run[_RUN.size :].decode(),
         handout=handout,
+        started=started == 1,
     )
+
+
+def holder_of(run: bytes) -> str:
+    """Return the worker whose process holds a running claim."""
+    return run[_RUN.size :].decode().partition("/")[0]
 
 
 def last_lease(value: bytes) -> int:
@@ -181,8 +188,12 @@ def record_of(
     hold: bytes | None = None,
     cancel: bytes | None = None,
     progress: bytes | None = None,
+    unstarted: Collection[str] = (),
 ) -> JobRecord:
-    """Read everything the store knows of a job; the marks and the claim are kept beside it."""
+    """Read everything the store knows of a job; the marks and the claim are kept beside it.
+
+    ``unstarted`` has what its worker said last of the jobs whose handlers were not called.
+    """
     fixed = _FIXED.unpack_from(value)
     flags: int = fixed[1]
     finished, lease, claimed, handout, nonce = fixed[11:16]
@@ -192,10 +203,12 @@ def record_of(
         parts.append(value[place : place + size])
         place += size
     error, worker, reason, result, note = parts
-    state = _STATES[fixed[0]]
+    state, started = _STATES[fixed[0]], 1
     if run is not None:
-        lease, claimed, handout, nonce, _ = _RUN.unpack_from(run)
+        lease, claimed, handout, nonce, _, started = _RUN.unpack_from(run)
         worker, state = run[_RUN.size :], "running"
+        if not flags & AT_MOST_ONCE:
+            started = job_id not in unstarted
     return rows.record_of(
         job_of(job_id, value, lane),
         (
@@ -216,6 +229,7 @@ def record_of(
             note.decode() if flags & NOTE else None,
             _text(error or None),
             _text(progress),
+            started,
         ),
         now,
     )

@@ -13,11 +13,12 @@ from typing import Any
 from lamplighter.engines.redis import scripts
 from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.connection import Connection
-from lamplighter.engines.redis.keys import shard_prefix
 from lamplighter.engines.redis.wire import ReplyError, pack
 from lamplighter.model.errors import StoreBusy
 
 log = logging.getLogger(__name__)
+
+_CONFIRM = scripts.script("confirm")
 
 
 class Replication:
@@ -27,19 +28,17 @@ class Replication:
         self.connection = connection
         self._address = address
         self._seconds = min(address.replica_timeout, longest)
-        prefix = shard_prefix(address.prefix, 0)
-        # Some servers wait only for writes of this connection. A call that finds its work done has
-        # written nothing, and who did may never have been told that it was confirmed.
-        self._mark = pack(("EVAL", scripts.script("confirm").text, 1, prefix, ""))
         self._wait = pack(("WAIT", address.replicas, round(self._seconds * 1000)))
+        self._place: tuple[bytes, bytes] = (b"", b"")
         self._under_way = False
         self._next: asyncio.Future[Any] | None = None
 
-    def confirmed(self) -> asyncio.Future[Any]:
+    def confirmed(self, place: tuple[bytes, bytes]) -> asyncio.Future[Any]:
         """Give how many replicas will have all that was sent so far, or an error of the server.
 
-        The future is shared: shield it.
+        ``place`` is that of the first shard. The future is shared: shield it.
         """
+        self._place = place
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
             self._next.add_done_callback(_seen)
@@ -67,7 +66,9 @@ class Replication:
         if future is None:
             return
         self._under_way = True
-        marked = self.connection.ask(self._mark)
+        # Some servers wait only for writes of this connection. A call that finds its work done has
+        # written nothing, and who did may never have been told that it was confirmed.
+        marked = self.connection.ask(pack((b"EVAL", _CONFIRM.text, b"2", *self._place, b"")))
         counted = self.connection.ask(self._wait)
         marked.add_done_callback(_seen)
 

@@ -6,30 +6,18 @@ before the first one runs.
 
 from __future__ import annotations
 
-from lamplighter.engines.redis import faults, scripts
-from lamplighter.engines.redis.address import Address, Durability
+from lamplighter.engines.redis import acl, faults, scripts
+from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.connection import Connection
 from lamplighter.engines.redis.keys import shard_prefix
 from lamplighter.model.errors import StoreError, StoreForbidden
-
-_OUTSIDE = ("BLPOP", "EVAL", "EVALSHA", "INFO", "PING", "SCAN", "TIME")
-"""What is run outside of scripts."""
-
-
-def needed(address: Address) -> tuple[str, ...]:
-    """Give all commands that a user of the store needs."""
-    more = [
-        *(["WAIT"] if address.durability is Durability.REPLICATED else []),
-        *(["SELECT"] if address.db else []),
-    ]
-    return tuple(sorted({*_OUTSIDE, *more, *scripts.commands()}))
 
 
 async def lacking(connection: Connection, address: Address) -> StoreError | None:
     """Say which right is missing, with the line that gives it."""
     text = scripts.script("rights").text
     prefix = shard_prefix(address.prefix, 0)
-    wanted = needed(address)
+    wanted = acl.needed(address)
     said = await connection.command("EVAL", text, 1, prefix, "", *wanted)
     words = [word.decode() for word in said]
     unknown = [name for name, why in zip(words[::2], words[1::2], strict=True) if why == "unknown"]
@@ -45,5 +33,5 @@ async def lacking(connection: Connection, address: Address) -> StoreError | None
         return None
     rights = " ".join(f"+{name.lower()}" for name in refused)
     return faults.forbidden(
-        address, f"run {', '.join(refused)}", f"{faults.key_pattern(address)} {rights}"
+        address, f"run {', '.join(refused)}", f"{acl.key_pattern(address)} {rights}"
     )

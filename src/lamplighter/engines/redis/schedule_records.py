@@ -136,7 +136,7 @@ def same_backfill(backfill: Backfill) -> str:
 
 
 def schedule_of(name: bytes, value: bytes, spec: bytes) -> ScheduleRecord:
-    """Read a schedule."""
+    """Read a schedule; its name is its key."""
     return due_of(name, value, spec).record
 
 
@@ -152,7 +152,7 @@ def due_of(name: bytes, value: bytes, spec: bytes) -> DueSchedule:
     backfill_at = hold_at + hold
     return DueSchedule(
         record=ScheduleRecord(
-            id=name.decode(),
+            id=name[tenant + 1 :].decode(),
             spec=spec.decode(),
             tenant=value[_SCHEDULE.size : type_at].decode(),
             type=value[type_at:zones_at].decode(),

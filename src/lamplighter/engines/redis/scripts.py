@@ -6,6 +6,10 @@ of a script anew whenever it runs, and that is a good part of what a small scrip
 A line `--@flags allow-oom` in the header of a script lets it run when the server's memory is used
 up: what ends, frees or keeps a job alive must go on then. The server takes flags from a first line
 that is made here, so that a file begins with what it is for.
+
+Every script begins with `lib/guard.lua`, which looks for the mark of the store: on a server that
+has lost its data nothing is written. `--@unguarded` in its header exempts a script that runs before
+there is a store.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ _INCLUDE = re.compile(r"^--@include (\S+)[ \t]*$", re.MULTILINE)
 _FUNCTION = re.compile(r"^local function (\w+)\(.*?^end$", re.MULTILINE | re.DOTALL)
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _REMARK = re.compile(r"^--(?!@).*\n", re.MULTILINE)
+_UNGUARDED = re.compile(r"^--@unguarded[ \t]*$", re.MULTILINE)
+_GUARD = "lib/guard.lua"
 _FLAGS = re.compile(r"^--@flags (\S+)[ \t]*$", re.MULTILINE)
 # `send` is a function of ours that is told the command.
 _COMMAND = re.compile(r"\b(?:redis\.p?call|send)\(\s*'([A-Za-z]+)'")
@@ -65,6 +71,10 @@ def _flagged(text: str) -> str:
     return text if flags is None else f"#!lua flags={flags[1]}\n{text}"
 
 
+def _guarded(text: str) -> str:
+    return text if _UNGUARDED.search(text) else f"{_REMARK.sub('', _read(_GUARD)).strip()}\n{text}"
+
+
 def _pasted(name: str) -> str:
     """Read a script with its includes, each once and one level deep: an include has none."""
     text = _read(f"{name}.lua")
@@ -83,7 +93,7 @@ def _pasted(name: str) -> str:
     def include(found: re.Match[str]) -> str:
         return _FUNCTION.sub(wanted, _REMARK.sub("", parts[found[1]])).strip("\n")
 
-    return _INCLUDE.sub(include, text)
+    return _guarded(_INCLUDE.sub(include, text))
 
 
 def _needed(text: str, parts: Iterable[str]) -> set[str]:

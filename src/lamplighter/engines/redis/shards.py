@@ -25,9 +25,9 @@ def shard_of(job_id: str, shards: int) -> int:
         return 0
 
 
-def shard_of_schedule(schedule_id: str, shards: int) -> int:
+def shard_of_schedule(tenant: str, schedule_id: str, shards: int) -> int:
     """Give the shard of a schedule, its runs and its jobs."""
-    return 0 if shards == 1 else ids.shard_of_schedule(schedule_id) % shards
+    return 0 if shards == 1 else ids.shard_of_schedule(tenant, schedule_id) % shards
 
 
 def shard_of_text(text: str, shards: int) -> int:
@@ -43,10 +43,10 @@ def split(
 
 
 def split_schedules(
-    items: Sequence[T], schedule_id: Callable[[T], str], shards: int
+    items: Sequence[T], key: Callable[[T], tuple[str, str]], shards: int
 ) -> dict[int, tuple[list[int], Sequence[T]]]:
-    """Sort items by the shard of their schedule; see `split`."""
-    return _sorted(items, lambda item: shard_of_schedule(schedule_id(item), shards), shards)
+    """Sort items by the shard of their schedule, given by tenant and id; see `split`."""
+    return _sorted(items, lambda item: shard_of_schedule(*key(item), shards), shards)
 
 
 def _sorted(

@@ -1,24 +1,27 @@
 """The connections of one process, and how a script is run on them until it is answered.
 
 Every verb may be repeated, so a call outlives a lost connection, a restart and a failover of the
-server: it is sent again until it is answered or its time is over. New jobs are only sent where
-there is room for them, and where replicas are to have a write, it is answered when they do.
+server: it is sent again until it is answered or its time is over. It does not outlive the store: on
+a server without it, scripts do nothing, and calls are refused until there is a store again. New
+jobs are only sent where there is room for them, and where replicas are to have a write, it is
+answered when they do.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from lamplighter import runtime
-from lamplighter.engines.redis import admission, faults, scripts
+from lamplighter.engines.redis import admission, faults, installer, scripts
 from lamplighter.engines.redis.address import Address, Durability
 from lamplighter.engines.redis.admission import Admission
 from lamplighter.engines.redis.call import Argument
 from lamplighter.engines.redis.connection import Connection, connect
 from lamplighter.engines.redis.faults import Lost
-from lamplighter.engines.redis.keys import shard_prefix
+from lamplighter.engines.redis.keys import mark_key, shard_prefix
 from lamplighter.engines.redis.replication import Replication
 from lamplighter.engines.redis.scripts import Script
 from lamplighter.engines.redis.server import Memory
@@ -26,15 +29,15 @@ from lamplighter.engines.redis.wire import ProtocolError, ReplyError, pack
 from lamplighter.model.errors import StoreBusy, StoreClosed, StoreError
 from lamplighter.port import forks
 
+log = logging.getLogger(__name__)
+
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 1.0
 _CLOSE_SECONDS = 5.0
 _SILENCE_SECONDS = 10.0
 _NEW = frozenset({"submit", "fire", "trigger", "put_schedules"})
 """What needs room for something new."""
-_OPERATED = frozenset({"cancel", "hold", "unhold", "retry", "replay", "purge"}) | frozenset(
-    {"hold_schedules", "unhold_schedules", "delete_schedules"}
-)
+_OPERATED = frozenset({"change", "hold_schedules", "unhold_schedules", "delete_schedules"})
 _LASTING = _NEW | _OPERATED | frozenset({"settle", "confirm"})
 """What replicas must have, if the address asks for that, before it is answered: no failover may
 take back what somebody was told."""
@@ -53,7 +56,11 @@ class Transport:
         self._address = address
         self._deadline = deadline
         self._clock_ms = clock_ms
-        self._prefixes = [shard_prefix(address.prefix, 0).encode()]
+        self._mark = ""
+        """Of the store that is used; empty until it is known."""
+        self._places: list[tuple[bytes, bytes]] = []
+        """Per shard the prefix of its keys, and the key of the mark."""
+        self.divide(1)
         self._lines: dict[asyncio.AbstractEventLoop, tuple[_Line, _Line]] = {}
         self.replicated = address.durability is Durability.REPLICATED
         self._lasting = _LASTING if self.replicated else frozenset[str]()
@@ -62,10 +69,14 @@ class Transport:
         self._forked = False
         forks.watch(self)
 
-    def divide(self, shards: int) -> None:
-        """Say how many shards the store has."""
-        self.shards = shards
-        self._prefixes = [shard_prefix(self._address.prefix, n).encode() for n in range(shards)]
+    def divide(self, shards: int, mark: str = "") -> None:
+        """Say how many shards the store has, and its mark; without one, the first call finds it."""
+        self.shards, self._mark = shards, mark
+        prefix = self._address.prefix
+        self._places = [
+            (shard_prefix(prefix, n).encode(), mark_key(prefix, n, mark).encode())
+            for n in range(shards)
+        ]
 
     def watch(self, memory: Memory) -> None:
         """Say what the server's memory is; it is looked at from now on."""
@@ -82,14 +93,14 @@ class Transport:
         """Run a script on a shard; see `Call`."""
         wanted = scripts.script(script)
         now = b"" if self._clock_ms is None else b"%d" % self._clock_ms()
-        words = (self._prefixes[shard], now, *args)
-        packed = pack((b"EVALSHA", wanted.sha, b"1", *words))
+        words = (*self._places[shard], now, *args)
+        packed = pack((b"EVALSHA", wanted.sha, b"2", *words))
         line = self._line(urgent)
         began = runtime.monotonic()
         if self._admission is not None and script in _NEW:
             await self._admit(self._admission, line)
         if script in self._lasting:
-            request = _Request(packed, wanted, words, lasting=True)
+            request = _Request(packed, wanted, words, shard, lasting=True)
             return await self._persist(line, request, began)
         connection = line.connection
         if connection is not None and not connection.closed:
@@ -99,8 +110,8 @@ class Transport:
                 reply = error
             if not isinstance(reply, Exception):
                 return reply
-            return await self._persist(line, _Request(packed, wanted, words), began, reply)
-        return await self._persist(line, _Request(packed, wanted, words), began)
+            return await self._persist(line, _Request(packed, wanted, words, shard), began, reply)
+        return await self._persist(line, _Request(packed, wanted, words, shard), began)
 
     def packed(self, script: str, args: Sequence[Argument]) -> bytes | None:
         """Give a call of a script on the first shard as it is sent, if it may be sent later.
@@ -110,7 +121,7 @@ class Transport:
         if self._clock_ms is not None:
             return None
         wanted = scripts.script(script)
-        return pack((b"EVALSHA", wanted.sha, b"1", self._prefixes[0], b"", *args))
+        return pack((b"EVALSHA", wanted.sha, b"2", *self._places[0], b"", *args))
 
     async def command(self, *words: Argument) -> Any:
         """Run one command that may be repeated."""
@@ -188,10 +199,15 @@ class Transport:
         try:
             async with asyncio.timeout(began + self._deadline - runtime.monotonic()):
                 while True:
-                    if last is not None and not request.taught(last):
+                    is_lost = last is not None and faults.is_lost(last)
+                    if last is not None and not is_lost and not request.taught(last):
                         pause = await self._rest(line, last, pause)
                     try:
-                        reply = await line.ask(request.packed, lasting=request.lasting)
+                        if is_lost:
+                            await self._find_store(line)
+                            request.move(self._places[request.shard])
+                        place = self._places[0] if request.lasting else None
+                        reply = await line.ask(request.packed, confirm=place)
                     except (Lost, ProtocolError, ReplyError, OSError) as error:
                         reply = error
                     if not isinstance(reply, Exception):
@@ -199,6 +215,24 @@ class Transport:
                     last = reply
         except TimeoutError as error:
             raise self._too_late(line, last) from (last or error)
+
+    async def _find_store(self, line: _Line) -> None:
+        """Use the store that is there now in place of the one that was; raise if there is none."""
+        before = self._mark
+        state = await installer.known(await line.connected(), self._address)
+        if not state.version:
+            if not self._address.recreate:
+                raise faults.gone(self._address)
+            _, state, _ = await installer.prepare(
+                self._address, self._deadline, clock_ms=self._clock_ms
+            )
+        if state.shards != self.shards:
+            raise faults.redivided(self._address, self.shards, state.shards)
+        if self._mark != before or self._mark == state.mark:
+            return  # another call has found it
+        self.divide(state.shards, state.mark)
+        if before:
+            log.warning("%s; another one is in its place", faults.gone(self._address).cause)
 
     async def _rest(self, line: _Line, error: Exception, pause: float) -> float:
         """Wait before the next try, if there is to be one; gives the pause after it."""
@@ -216,7 +250,7 @@ class Transport:
         where = self._address.shown
         if last is not None and not isinstance(last, Lost):
             return faults.explain(last, self._address)
-        if last is None and not line.connected:
+        if last is None and not line.is_connected:
             return faults.silent(self._address, self._deadline)
         return StoreBusy(
             f"the Redis server at {where} gave no answer in {self._deadline:g} s"
@@ -230,17 +264,19 @@ class Transport:
 class _Request:
     """What is sent: the name of a script at first, its text to a server that does not know it."""
 
-    __slots__ = ("_script", "_words", "lasting", "packed")
+    __slots__ = ("_script", "_words", "lasting", "packed", "shard")
 
     def __init__(
         self,
         packed: bytes,
         script: Script | None = None,
         words: tuple[Argument, ...] = (),
+        shard: int = 0,
         *,
         lasting: bool = False,
     ) -> None:
         self.packed = packed
+        self.shard = shard
         self.lasting = lasting
         self._script = script
         self._words = words
@@ -249,8 +285,14 @@ class _Request:
         """Send the text from now on, if that is what the server lacks."""
         unknown = isinstance(error, ReplyError) and faults.code_of(error) == "NOSCRIPT"
         if unknown and self._script is not None:
-            self.packed = pack((b"EVAL", self._script.text, b"1", *self._words))
+            self.packed = pack((b"EVAL", self._script.text, b"2", *self._words))
         return unknown and self._script is not None
+
+    def move(self, place: tuple[bytes, bytes]) -> None:
+        """Go to the store that is there now."""
+        if self._script is not None:
+            self._words = (*place, *self._words[len(place) :])
+            self.packed = pack((b"EVALSHA", self._script.sha, b"2", *self._words))
 
 
 class _Line:
@@ -266,32 +308,39 @@ class _Line:
         self._replication: Replication | None = None
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether there is a connection that may work."""
         return self.connection is not None and not self.connection.closed
 
-    async def ask(self, packed: bytes, *, lasting: bool = False) -> Any:
+    async def ask(self, packed: bytes, *, confirm: tuple[bytes, bytes] | None = None) -> Any:
         """Send a packed command on a connection that works; gives what the server says.
 
-        What is ``lasting`` is answered when the replicas have it.
+        With ``confirm``, the place of a shard, it is answered when the replicas have it.
         """
+        connection = await self.connected()
+        if confirm is not None:
+            return await self._ask_all(connection, packed, confirm)
+        return await connection.ask(packed)
+
+    async def connected(self) -> Connection:
+        """Return a connection that works."""
         connection = self.connection
         if connection is None or connection.closed:
             async with self._gate:
                 connection = self.connection
                 if connection is None or connection.closed:
                     connection = self.connection = await self._connect()
-        if lasting:
-            return await self._ask_all(connection, packed)
-        return await connection.ask(packed)
+        return connection
 
-    async def _ask_all(self, connection: Connection, packed: bytes) -> Any:
+    async def _ask_all(
+        self, connection: Connection, packed: bytes, place: tuple[bytes, bytes]
+    ) -> Any:
         replication = self._replication
         if replication is None or replication.connection is not connection:
             replication = Replication(connection, self._address, self._silence / 2)
             self._replication = replication
         answer = connection.ask(packed)
-        confirmed = replication.confirmed()
+        confirmed = replication.confirmed(place)
         reply = await answer
         if isinstance(reply, ReplyError):
             return reply

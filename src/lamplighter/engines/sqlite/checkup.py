@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sqlite3
 from contextlib import closing
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from lamplighter import runtime
 from lamplighter.engines.sqlite import checkpoint, database, faults
+from lamplighter.engines.sqlite.registration import Registration
 from lamplighter.model.errors import StoreError
 from lamplighter.port import checkup
 from lamplighter.port.checkup import ON_TIME, Finding, Overdue, note, ok, problem, warning
@@ -25,7 +27,6 @@ _MIB = 1024 * 1024
 _LITTLE = 1024 * _MIB
 _NOTHING = 64 * _MIB
 _FULL = 2
-_SIDES = ("", "-wal", "-shm", "-next", "-write")
 _LEVELS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 # The last signs of time: nothing of this may lie ahead of the clock. Index: the key of `job`.
@@ -55,7 +56,8 @@ class Facts:
     sqlite: tuple[int, int, int] = database.MINIMUM_SQLITE
     system: str = "ext4"
     """The kind of file system; empty where that is not told."""
-    mode: int = 0o600
+    modes: tuple[tuple[str, int], ...] = (("jobs.db", 0o600),)
+    """Every file of the store and its mode, the database first."""
     foreign: tuple[str, ...] = ()
     """Files beside the database that this user may not write."""
     free: int = 1 << 40
@@ -83,23 +85,24 @@ def read(path: Path, clock_ms: Callable[[], int], lease_ms: int) -> Facts:
         there=path.exists(),
         sqlite=sqlite3.sqlite_version_info[:3],
         system=database.file_system(path.parent) if path.parent.is_dir() else "",
-        newest=len(database.migrations()),
+        newest=database.layouts().newest,
         lease_ms=lease_ms,
     )
     try:
         database.check_place(path)
         if not known.there:
             return known
-        return _read_file(known, path, clock_ms)
+        with Registration(path, create=False):
+            return _read_file(known, path, clock_ms)
     except StoreError as error:
         return replace(known, refusal=(error.cause, error.hint))
 
 
 def _read_file(known: Facts, path: Path, clock_ms: Callable[[], int]) -> Facts:
-    sides = [Path(f"{path}{side}") for side in _SIDES]
+    sides = [Path(f"{path}{side}") for side in database.SIDES]
     found = replace(
         known,
-        mode=path.stat().st_mode & 0o777,
+        modes=tuple((str(one), one.stat().st_mode & 0o777) for one in sides if one.exists()),
         foreign=tuple(
             side.name for side in sides if side.exists() and not os.access(side, os.W_OK)
         ),
@@ -109,7 +112,7 @@ def _read_file(known: Facts, path: Path, clock_ms: Callable[[], int]) -> Facts:
     )
     with closing(database.open_connection(path, clock_ms, writer=False)) as connection:
         try:
-            version = database.known_version(connection, path, known.newest, migrate=False)
+            version = database.known_version(connection, path, migrate=False)
             newest = connection.execute(_LATEST).fetchone()[0] if version > 0 else 0
             return replace(
                 found,
@@ -176,16 +179,18 @@ def permissions(facts: Facts) -> Finding:
             f"`{facts.foreign[0]}` cannot be written by this user",
             "run all processes of the store as one user, or let a group own the folder and files",
         )
-    if facts.mode & 0o007:
-        write = facts.mode & 0o002
+    open_to_all = [(name, mode) for name, mode in facts.modes if mode & 0o007]
+    if open_to_all:
+        name, mode = open_to_all[0]
+        write = any(mode & 0o002 for _, mode in open_to_all)
         grade = warning if write else note
         return grade(
             "permissions",
-            f"every user of this machine may {'write' if write else 'read'} `{facts.path}`, and "
-            f"with it the arguments of jobs (mode {facts.mode:o})",
-            f"chmod o= {facts.path}",
+            f"every user of this machine may {'write' if write else 'read'} `{name}`, and "
+            f"with it the arguments of jobs (mode {mode:o})",
+            f"chmod o= {' '.join(shlex.quote(name) for name, _ in open_to_all)}",
         )
-    return ok("permissions", f"mode {facts.mode:o}")
+    return ok("permissions", f"mode {facts.modes[0][1]:o}")
 
 
 def space(facts: Facts) -> Finding:

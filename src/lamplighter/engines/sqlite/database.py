@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from contextlib import closing
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from lamplighter.engines.sqlite import faults
 from lamplighter.engines.sqlite.turnstile import Turnstile
+from lamplighter.model.addresses import redacted
 from lamplighter.model.errors import (
     InvalidUrl,
     StoreForeign,
-    StoreNewer,
-    StoreOlder,
     StoreReadOnly,
     StoreUnreachable,
 )
 from lamplighter.model.names import shown
+from lamplighter.port.layouts import Layouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 APPLICATION_ID = 0x4C414D50  # "LAMP"
+FIRST = 6
+"""The version that the first migration makes; older stores are from before the first release."""
 MINIMUM_SQLITE = (3, 37, 0)
+SIDES = ("", "-wal", "-shm", "-next", "-write")
+"""What is added to the path of the database for each of its files."""
 _BUSY_MS = 5_000
 _NETWORK = ("nfs", "cifs", "smb", "9p", "ceph", "glusterfs", "afs", "lustre")
 _LOCAL_FUSE = ("fuse.fuse-overlayfs", "fuse.ntfs", "fuse.exfat")
@@ -38,11 +44,12 @@ def path_of(url: str) -> Path:
     text = url[len(prefix) :] if url.startswith(prefix) else ""
     if not text or "?" in text or "\x00" in text or text.startswith(":memory:"):
         raise InvalidUrl(
-            f"{shown(url)} does not name a database file",
+            f"{shown(redacted(url))} does not name a database file",
             hint="write sqlite:///jobs.db for a file here, sqlite:////srv/jobs.db for one there",
-            value=url,
+            value=redacted(url),
         )
-    return Path(text).absolute()
+    # As SQLite does: the log lies beside the file, and not beside a link to it.
+    return Path(text).resolve()
 
 
 def check_place(path: Path) -> None:
@@ -93,12 +100,39 @@ def _check_place(path: Path) -> None:
 
 def check_there(path: Path) -> None:
     """Refuse a file that is not there, or empty."""
-    if not path.exists() or path.stat().st_size == 0:
+    if _is_empty(path):
         raise StoreUnreachable(
             f"there is no store `{path}` yet",
             hint="name another one in the url, or run: lamplighter migrate",
             value=str(path),
         )
+
+
+def check_not_moved(path: Path) -> None:
+    """Refuse to make a store in the place of one that was moved away from its log."""
+    log = Path(f"{path}-wal")
+    if _is_empty(path) and not _is_empty(log):
+        raise StoreUnreachable(
+            f"there is no database `{path}`, but its write-ahead log `{log.name}` is there: it was "
+            "moved or deleted while it was in use, and a new one would destroy the log",
+            hint=f"put the database back; or, if it is to be gone, delete its log: rm {log}",
+            value=str(path),
+        )
+
+
+def _is_empty(path: Path) -> bool:
+    return not path.exists() or path.stat().st_size == 0
+
+
+def mend_modes(path: Path) -> None:
+    """Let nobody use the files beside a database who may not use the database itself."""
+    mode = path.stat().st_mode & 0o777
+    for side in SIDES[1:]:
+        with contextlib.suppress(OSError):  # not there, or another's: `doctor` tells
+            beside = Path(f"{path}{side}")
+            found = beside.stat().st_mode & 0o777
+            if found & ~mode:
+                beside.chmod(found & mode)
 
 
 def is_remote(kind: str) -> bool:
@@ -127,8 +161,10 @@ def file_system(folder: Path) -> str:
 def open_connection(path: Path, clock_ms: Callable[[], int], *, writer: bool) -> sqlite3.Connection:
     """Open one connection, set up for writing or for reading only."""
     try:
+        # Never made here: an empty file in the place of one that was moved would be taken for it.
         connection = sqlite3.connect(
-            path,
+            f"file:{quote(os.fsencode(path))}?mode=rw",
+            uri=True,
             timeout=_BUSY_MS / 1000,
             isolation_level=None,
             check_same_thread=False,
@@ -151,11 +187,16 @@ def open_connection(path: Path, clock_ms: Callable[[], int], *, writer: bool) ->
     return connection
 
 
-def migrations() -> list[str]:
-    """All migrations in order; their number is the version of the store."""
+def migrations() -> tuple[str, ...]:
+    """All migrations in order; the first makes a store of the version `FIRST`."""
     folder = resources.files("lamplighter.engines.sqlite").joinpath("migrations")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return [folder.joinpath(name).read_text(encoding="utf-8") for name in names]
+    return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+def layouts() -> Layouts:
+    """The versions of a store that this program can use."""
+    return Layouts(FIRST, FIRST + len(migrations()) - 1)
 
 
 def prepare(path: Path, clock_ms: Callable[[], int], *, migrate: bool) -> tuple[int, int]:
@@ -165,21 +206,21 @@ def prepare(path: Path, clock_ms: Callable[[], int], *, migrate: bool) -> tuple[
     one under load waits for nobody. Changes are made behind the turnstile in one transaction, so
     that two processes that start together do not both create the tables.
     """
-    steps = migrations()
+    newest = layouts().newest
     with closing(open_connection(path, clock_ms, writer=True)) as connection:
         try:
-            found = known_version(connection, path, len(steps), migrate=migrate)
-            if found == len(steps):
+            found = known_version(connection, path, migrate=migrate)
+            if found == newest:
                 return found, found
             with closing(Turnstile(path)) as turnstile, turnstile:
-                return _fill(connection, path, steps, migrate=migrate), len(steps)
+                return _fill(connection, path, migrate=migrate), newest
         except sqlite3.Error as error:
             raise faults.explain(error, path) from error
         except OSError as error:
             raise faults.explain_os(error, path) from error
 
 
-def _fill(connection: sqlite3.Connection, path: Path, steps: list[str], *, migrate: bool) -> int:
+def _fill(connection: sqlite3.Connection, path: Path, *, migrate: bool) -> int:
     """Bring a store to the last version; gives the version it had."""
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
@@ -189,32 +230,26 @@ def _fill(connection: sqlite3.Connection, path: Path, steps: list[str], *, migra
             value=str(path),
         )
     connection.execute("BEGIN IMMEDIATE")
-    before = known_version(connection, path, len(steps), migrate=migrate)
-    for step in steps[before:]:
+    before = known_version(connection, path, migrate=migrate)
+    for step in layouts().to_apply(before, migrations()):
         for statement in split_script(step):
             connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {len(steps)}")
+    connection.execute(f"PRAGMA user_version = {layouts().newest}")
     connection.execute("COMMIT")
     return before
 
 
-def known_version(connection: sqlite3.Connection, path: Path, newest: int, *, migrate: bool) -> int:
-    """Give the store's version if this program may use it."""
+def known_version(connection: sqlite3.Connection, path: Path, *, migrate: bool) -> int:
+    """Return the store's version if this program may use it."""
     version = _version(connection, path)
-    if version > newest:
-        raise StoreNewer(
-            f"the database `{path}` has version {version}; "
-            f"this program knows versions up to {newest}",
-            hint="update lamplighter on this machine",
-            value=str(path),
-        )
-    if 0 < version < newest and not migrate:
-        raise StoreOlder(
-            f"the database `{path}` has version {version}; this program needs version {newest}",
-            hint=f"run: lamplighter migrate --url sqlite:///{path}",
-            value=str(path),
-        )
+    layouts().check(
+        version,
+        store=f"the database `{path}`",
+        value=str(path),
+        migrate=migrate,
+        remedy=f"lamplighter migrate --url sqlite:///{path}",
+    )
     return version
 
 

@@ -76,6 +76,12 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
     )
 
 
+def lasts(error: sqlite3.Error) -> bool:
+    """Tell whether a connection may go on to fail so when the cause is gone."""
+    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+
+
 def explain_os(error: OSError, path: Path) -> StoreError:
     """Give the StoreError for an error of the system around this file."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

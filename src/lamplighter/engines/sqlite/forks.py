@@ -2,8 +2,8 @@
 
 SQLite keeps its locks in tables of the process. A forked child inherits the tables but not the
 locks: it would believe that it holds what it does not, and write over others. So every connection
-is closed before a fork, at the end of its transaction, and opened again in the parent. A child has
-to open its own store.
+is closed before a fork, at the end of its transaction, and opened again by the parent's next use. A
+child has to open its own store.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.database import open_connection
 from lamplighter.engines.sqlite.identity import Identity
-from lamplighter.model.errors import StoreClosed, StoreError
+from lamplighter.model.errors import StoreClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -33,6 +33,8 @@ class ForkSafeConnection:
         self._writer = writer
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = open_connection(path, clock_ms, writer=writer)
+        self._usable = True
+        """Not closed, and not inherited by a fork."""
         self._file = Identity(path)
         _every.add(self)
 
@@ -40,21 +42,42 @@ class ForkSafeConnection:
     def held(self) -> Generator[sqlite3.Connection]:
         """Give the connection, if its file is still there; a fork waits until it is given back."""
         with self._lock:
-            if self._connection is None:
+            if not self._usable:
                 raise StoreClosed(
                     f"the store `{self._path}` was opened before this process was forked",
                     hint="open it again in the child; an App does so by itself",
                 )
             self._file.check()
+            if self._connection is None:
+                self._connection = open_connection(self._path, self._clock_ms, writer=self._writer)
             yield self._connection
 
-    def close(self) -> None:
-        """Close for good."""
-        _every.discard(self)
+    def check(self) -> None:
+        """Refuse to acknowledge what was written into a file that is not at its path any more."""
+        self._file.check(written=True)
+
+    def drop_all(self) -> None:
+        """Let all connections of this process to the file be opened anew by their next use.
+
+        What was opened while the file could not be written stays read-only for ever, and they share
+        some of it.
+        """
+        for one in list(_every):
+            if one._path == self._path:  # noqa: SLF001 - of the same class
+                one.drop()
+
+    def drop(self) -> None:
+        """Open another connection for the next use."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+    def close(self) -> None:
+        """Close for good."""
+        _every.discard(self)
+        self.drop()
+        self._usable = False
 
     def before_fork(self) -> None:
         self._lock.acquire()
@@ -62,15 +85,11 @@ class ForkSafeConnection:
             self._connection.close()
 
     def after_fork_in_parent(self) -> None:
-        if self._connection is not None:
-            try:
-                self._connection = open_connection(self._path, self._clock_ms, writer=self._writer)
-            except StoreError:
-                self._connection = None  # the next use says so
+        self._connection = None  # the next use opens it
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
-        self._connection = None
+        self._connection, self._usable = None, False
         self._lock = threading.Lock()
 
 

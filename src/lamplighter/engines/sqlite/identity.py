@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 LOOK_EVERY = 0.1
 """Seconds between two looks: so long can a file be gone before it is noticed."""
+WRITTEN = 0.01
+"""The same after a commit. A look lets other threads run, and a busy writer would wait for it; what
+was committed so shortly after a move might as well have been committed before it."""
 
 
 class Identity:
@@ -28,10 +31,13 @@ class Identity:
         self._file = _file_at(path)
         self._looked_at = runtime.monotonic()
 
-    def check(self) -> None:
-        """Refuse to go on with a file that is not at its path any more; looks now and then."""
+    def check(self, *, written: bool = False) -> None:
+        """Refuse to go on with a file that is not at its path any more; looks now and then.
+
+        More often before what was ``written`` is acknowledged.
+        """
         now = runtime.monotonic()
-        if now - self._looked_at < LOOK_EVERY:
+        if now - self._looked_at < (WRITTEN if written else LOOK_EVERY):
             return
         found = _file_at(self._path)
         if found != self._file:

@@ -68,4 +68,6 @@ class Reader:
                         connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             self._catalog.drop()
+            if faults.lasts(error):
+                self._connection.drop_all()
             raise faults.explain(error, self._path) from error

@@ -52,19 +52,20 @@ def claimed_job(row: Row, lane: Lane) -> Job:
     )
 
 
-def held_claim(row: Row, lane: Lane) -> Claim:
-    """Build a Claim from a row of a job that is running."""
+def held_claim(row: Row, lane: Lane, *, started: int = 0) -> Claim:
+    """Build a Claim from a row of a job that is running, and the lease whose start was marked."""
     return Claim(
         job=claimed_job(row, lane),
         fence=Fence(row[15], row[16]),
         worker=row[17],
         handout=row[18],
+        started=row[15] == started,
     )
 
 
 def record_of(row: Row, lane: Lane, now: int) -> JobRecord:
     """Build the full record from the columns of `inspect.sql`."""
-    return rows.record_of(claimed_job(row, lane), row[15:19], row[20:31], now)
+    return rows.record_of(claimed_job(row, lane), row[15:19], row[20:32], now)
 
 
 def run_of(row: Row, schedule: str) -> RunRecord:

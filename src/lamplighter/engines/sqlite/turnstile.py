@@ -22,10 +22,9 @@ class Turnstile:
     """Two flocks on side files of the database."""
 
     def __init__(self, path: Path) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        self._next = os.open(f"{path}-next", flags, 0o600)
+        self._next = _side(path, "-next")
         try:
-            self._write = os.open(f"{path}-write", flags, 0o600)
+            self._write = _side(path, "-write")
         except OSError:
             os.close(self._next)
             raise
@@ -54,6 +53,23 @@ class Turnstile:
         _open.discard(self)
         os.close(self._next)
         os.close(self._write)
+
+
+def _side(path: Path, ending: str) -> int:
+    """Open a file beside the database; it belongs to the same and has the same mode."""
+    name, flags = f"{path}{ending}", os.O_RDWR | os.O_CLOEXEC
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(name, flags)
+    model = path.stat()
+    descriptor = os.open(name, flags | os.O_CREAT, 0o600)
+    try:
+        os.fchmod(descriptor, model.st_mode & 0o666)
+        if os.geteuid() == 0:
+            os.fchown(descriptor, model.st_uid, model.st_gid)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 _open: weakref.WeakSet[Turnstile] = weakref.WeakSet()

@@ -106,10 +106,10 @@ class Writer:
             call.given_up = True
             raise
 
-    async def close(self) -> None:
-        """Write what is queued, then end."""
+    async def close(self) -> bool:
+        """Write what is queued, then end; False: its connection had to be left open."""
         if self._closed:
-            return
+            return True
         self._closed = True
         loop = asyncio.get_running_loop()
         # Not through the loop's executor: it is gone already when the interpreter ends.
@@ -121,11 +121,12 @@ class Writer:
         except TimeoutError:
             # It waits for a lock that a stopped process holds. Its thread ends with ours.
             log.warning("closed `%s` while its write lock was held elsewhere", self._path)
-            return
+            return False
         self._thread.join()
         self._checkpointer.close()
         self._connection.close()
         self._turnstile.close()
+        return True
 
     # ── in the writer's thread ───────────────────────────────────────────────────────────────
 
@@ -155,7 +156,7 @@ class Writer:
             with contextlib.suppress(RuntimeError):  # the loop has been closed
                 loop.call_soon_threadsafe(_finish, future)
 
-    def _write(self, group: list[_Call]) -> list[Answer]:
+    def _write(self, group: list[_Call], *, again: bool = False) -> list[Answer]:
         error: BaseException
         try:
             with self._turnstile, self._connection.held() as connection:
@@ -168,6 +169,10 @@ class Writer:
                     raise
         except sqlite3.Error as raised:
             error = faults.explain(raised, self._path)
+            if faults.lasts(raised):
+                self._connection.drop_all()
+                if not again:
+                    return self._write(group, again=True)
         except OSError as raised:
             error = faults.explain_os(raised, self._path)
         except BaseException as raised:  # noqa: BLE001 - every caller must get an answer
@@ -185,6 +190,7 @@ class Writer:
         else:
             answers = [self._in_savepoint(connection, tx, call) for call in group]
         connection.execute("COMMIT")
+        self._connection.check()
         if tx.must_last and not durable:
             _sync(self._log)
         busy = len(group) > 1 or not self._calls.empty() or self._checkpointer.large

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from datetime import datetime
 
+from lamplighter.model.schedule.effort import bounded
 from lamplighter.model.schedule.instants import FIRST, LAST, SECOND, micros, moment
 
 
@@ -20,7 +21,8 @@ class Calendar(ABC):
     def next_after(self, t: datetime) -> datetime | None:
         """Give the first instant later than ``t``, or None: never again."""
         start = micros(t)
-        found = self._after(start)
+        with bounded():
+            found = self._after(start)
         if found is None:
             return None
         if found <= start:
@@ -33,7 +35,8 @@ class Calendar(ABC):
         As cheap as looking ahead: instants that were missed in between are not counted.
         """
         end = micros(t)
-        found = self._before(end)
+        with bounded():
+            found = self._before(end)
         if found is None:
             return None
         if found >= end:
@@ -46,7 +49,8 @@ class Calendar(ABC):
 
     def fires_at(self, t: datetime) -> bool:
         """Tell whether ``t`` is one of the instants."""
-        return self._fires(micros(t))
+        with bounded():
+            return self._fires(micros(t))
 
     def __or__(self, other: Calendar) -> Calendar:
         """All instants of both."""

@@ -7,7 +7,7 @@ again and again, since governments change the clocks after schedules were made.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Any, cast
 
@@ -53,12 +53,16 @@ def encode(calendar: Calendar) -> dict[str, Any]:
             )
 
 
-def decode(document: Mapping[str, Any], seed: str = "") -> Calendar:
-    """Give the calendar that was encoded; ``seed`` decides what `H` stands for in it."""
-    return _decode(document, seed, 0)
+def decode(document: Mapping[str, Any], seed: str = "", *, stored: bool = False) -> Calendar:
+    """Give the calendar that was encoded; ``seed`` decides what `H` stands for in it.
+
+    ``stored``: it was made from what is stored, and so checked before. Nothing is searched for:
+    whether a rule ever fires, and all that its COUNT names, is for those to find out who ask it.
+    """
+    return _decode(document, seed, RRule.stored if stored else RRule, 0)
 
 
-def _decode(document: object, seed: str, depth: int) -> Calendar:
+def _decode(document: object, seed: str, rule: Callable[..., RRule], depth: int) -> Calendar:
     if not isinstance(document, Mapping) or depth > MOST_PARTS:
         text = _sketch(cast("object", document))
         raise InvalidOption(f"{text} is not a calendar as data", hint=_HINT, value=text)
@@ -69,7 +73,7 @@ def _decode(document: object, seed: str, depth: int) -> Calendar:
                 return Cron(data["expression"], seed=seed, **_policy(data))
             case "rrule":
                 start = datetime.fromisoformat(data["start"])
-                return RRule(data["text"], start=start, **_policy(data))
+                return rule(data["text"], start=start, **_policy(data))
             case "interval":
                 return Interval(data["every"], anchor=datetime.fromisoformat(data["anchor"]))
             case "once":
@@ -78,10 +82,10 @@ def _decode(document: object, seed: str, depth: int) -> Calendar:
                 dates = [date.fromisoformat(one) for one in data["dates"]]
                 return Days(dates, data["timezone"])
             case "union":
-                return Union(*(_decode(part, seed, depth + 1) for part in data["parts"]))
+                return Union(*(_decode(part, seed, rule, depth + 1) for part in data["parts"]))
             case "except":
-                left_out = [_decode(part, seed, depth + 1) for part in data["excluded"]]
-                return Except(_decode(data["base"], seed, depth + 1), *left_out)
+                left_out = [_decode(part, seed, rule, depth + 1) for part in data["excluded"]]
+                return Except(_decode(data["base"], seed, rule, depth + 1), *left_out)
             case kind:
                 raise InvalidOption(
                     f"there is no calendar of the kind {shown(kind)}",

@@ -10,6 +10,7 @@ from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import shown
 from lamplighter.model.schedule.calendar import Calendar
 from lamplighter.model.schedule.days import Days
+from lamplighter.model.schedule.effort import spend
 from lamplighter.model.schedule.instants import LAST, SECOND, moment
 
 MOST_PARTS = 64
@@ -23,6 +24,7 @@ class Union(Calendar):
     """All instants of several calendars, each once: ``Union(a, b)`` or ``a | b``."""
 
     parts: tuple[Calendar, ...]
+    """The calendars; an instant of any of them counts."""
 
     def __init__(self, *parts: Calendar) -> None:
         flat: list[Calendar] = []
@@ -60,7 +62,9 @@ class Except(Calendar):
     """
 
     base: Calendar
+    """The calendar whose instants count."""
     excluded: tuple[Calendar, ...]
+    """Calendars whose instants or days do not."""
 
     def __init__(self, base: Calendar, *excluded: Calendar) -> None:
         inner = base.excluded if isinstance(base, Except) else ()
@@ -89,6 +93,7 @@ class Except(Calendar):
     def _search(self, at: int, end: int) -> int | None:
         """Give the first instant later than ``at`` and not later than ``end``."""
         for _ in range(PATIENCE + 1):
+            spend()
             found = self.base._after(at)  # noqa: SLF001
             if found is None or found > end:
                 return None
@@ -104,6 +109,7 @@ class Except(Calendar):
 
     def _before(self, at: int) -> int | None:
         for _ in range(PATIENCE + 1):
+            spend()
             found = self.base._before(at)  # noqa: SLF001
             if found is None:
                 return None

@@ -55,11 +55,17 @@ class Cron(WallCalendar):
     """
 
     expression: str
+    """The expression as it was given."""
     timezone: str
+    """IANA name of the time zone."""
     gap: Gap
+    """What becomes of a time that the clocks skip."""
     overlap: Overlap
+    """What becomes of a time that they show twice."""
     seed: str
+    """What decides where `H` lies."""
     clocks: Clocks = field(compare=False, repr=False)
+    """The same as a search over instants."""
 
     def __init__(
         self,

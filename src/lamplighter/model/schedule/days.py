@@ -10,6 +10,7 @@ from datetime import date, datetime
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import shown
 from lamplighter.model.schedule.calendar import Calendar, in_range
+from lamplighter.model.schedule.effort import spend
 from lamplighter.model.schedule.instants import DAY, DAY_ZERO, SECOND
 from lamplighter.model.schedule.timeline import Timeline
 from lamplighter.model.schedule.zones import timeline
@@ -27,7 +28,9 @@ class Days(Calendar):
     """
 
     dates: tuple[date, ...]
+    """The days, in order."""
     timezone: str
+    """IANA name of the time zone."""
     _line: Timeline = field(compare=False, repr=False)
     _runs: tuple[tuple[int, int], ...] = field(compare=False, repr=False)
     """Days since 1970: the first of each row of dates, and the first behind it."""
@@ -95,9 +98,11 @@ class Days(Calendar):
     # ── as a calendar ────────────────────────────────────────────────────────────────────────
 
     def _after(self, at: int) -> int | None:
+        spend(len(self.dates))
         return min((start for start in self._starts() if start > at), default=None)
 
     def _before(self, at: int) -> int | None:
+        spend(len(self.dates))
         return max((start for start in self._starts() if start < at), default=None)
 
     def _starts(self) -> Iterable[int]:

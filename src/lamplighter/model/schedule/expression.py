@@ -6,8 +6,10 @@ import re
 from datetime import date
 from functools import lru_cache
 
+from lamplighter.model.counts import counted
 from lamplighter.model.errors import InvalidOption
 from lamplighter.model.names import shown
+from lamplighter.model.schedule.effort import spend
 from lamplighter.model.schedule.fields import FIELDS, Reader, Values
 from lamplighter.model.schedule.instants import DAY, DAY_ZERO, FIRST, LAST
 from lamplighter.model.schedule.months import LENGTHS, Months
@@ -108,6 +110,7 @@ class Expression:
     def _next_month(self, year: int, month: int) -> int | None:
         """Give the first day of the months behind this one, since 1970."""
         while True:
+            spend()
             left = self._months >> month + 1
             if left:
                 month += 1 + low(left)
@@ -123,6 +126,7 @@ class Expression:
     def _previous_month(self, year: int, month: int) -> int | None:
         """Give the last day of the months before this one, since 1970."""
         while True:
+            spend()
             left = self._months & (1 << month) - 1
             if left:
                 month = high(left)
@@ -143,7 +147,7 @@ def parse(text: str, seed: str) -> Expression:
     parts = plain.split()
     if len(parts) not in {5, 6}:
         raise InvalidOption(
-            f"the cron expression {shown(text)} has {len(parts)} fields"
+            f"the cron expression {shown(text)} has {counted(len(parts), 'field')}"
             if parts
             else "the cron expression is empty",
             hint=f"give five fields, {_ORDER}, or six with the second first, as in '30 2 * * *'",

@@ -28,7 +28,9 @@ class Interval(Calendar):
     """
 
     every: timedelta
+    """Time between two instants."""
     anchor: datetime
+    """An instant from which it counts, both ways."""
     _step: int = field(compare=False, repr=False)
     _phase: int = field(compare=False, repr=False)
 

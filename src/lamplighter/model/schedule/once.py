@@ -16,6 +16,7 @@ class Once(Calendar):
     """One instant, to the microsecond."""
 
     at: datetime
+    """The instant."""
     _at: int = field(compare=False, repr=False)
 
     def __init__(self, at: datetime) -> None:

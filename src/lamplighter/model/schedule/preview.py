@@ -11,6 +11,7 @@ from lamplighter.model.names import shown
 from lamplighter.model.schedule.calendar import Calendar
 from lamplighter.model.schedule.combine import Except, Union
 from lamplighter.model.schedule.cron import WallCalendar
+from lamplighter.model.schedule.effort import STEPS, bounded, spend
 from lamplighter.model.schedule.instants import EPOCH, SECOND, micros, moment
 from lamplighter.model.schedule.walls import Change, Clocks, Mark
 from lamplighter.model.schedule.zones import zone
@@ -29,6 +30,7 @@ class Preview:
     """One instant of a calendar."""
 
     utc: datetime
+    """The instant in UTC."""
     local: datetime
     """The same instant in the calendar's time zone."""
     mark: Mark | None
@@ -59,35 +61,49 @@ def preview(calendar: Calendar, after: datetime, count: int) -> list[Preview]:
             hint=f"give a count from 1 to {LIMIT}",
             value=count,
         )
+    with bounded(STEPS + 4 * count):
+        return _preview(calendar, after, count)
+
+
+def _preview(calendar: Calendar, after: datetime, count: int) -> list[Preview]:
     found: list[Preview] = []
+    parts = _firing(calendar)
     at = calendar.next_after(after)
     while at is not None and len(found) < count:
-        source = next(part for part in _firing(calendar) if part.fires_at(at))
+        source = parts[0] if len(parts) == 1 else next(part for part in parts if part.fires_at(at))
         if isinstance(source, WallCalendar):
             local = at.astimezone(zone(source.timezone))
             found.append(Preview(at, local, source.clocks.mark(micros(at) // SECOND)))
         else:
             found.append(Preview(at, at, None))
-        at = calendar.next_after(at)
+        at = calendar.next_after(at) if len(found) < count else None
     return found
 
 
 def next_touch(calendar: Calendar, after: datetime) -> Touch | None:
     """Give the next change of the clocks that touches a calendar, within about 100 years."""
-    found = [
-        touch
-        for part in _firing(calendar)
-        if isinstance(part, WallCalendar)
-        and (touch := _touch(part, micros(after) // SECOND)) is not None
-    ]
+    with bounded():
+        found = [
+            touch
+            for part in _firing(calendar)
+            if isinstance(part, WallCalendar)
+            and (touch := _touch(part, micros(after) // SECOND)) is not None
+        ]
     return min(found, key=lambda touch: touch.at, default=None)
 
 
 def _touch(calendar: WallCalendar, after: int) -> Touch | None:
     clocks = calendar.clocks
+    following: int | None = None
     for change in clocks.changes(after, _CHANGES):
-        wall = clocks.affected(change)
-        if wall is not None:
+        # What comes first behind an earlier change is known: most changes need no search.
+        if following is None or following < change.low:
+            spend()
+            following = clocks.pattern.next_wall(change.low)
+        if following is None:
+            return None
+        wall = following
+        if wall < change.high:
             return Touch(
                 at=moment(change.at * SECOND),
                 timezone=calendar.timezone,

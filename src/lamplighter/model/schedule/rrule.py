@@ -28,11 +28,17 @@ class RRule(WallCalendar):
     """
 
     text: str
+    """The rule as it was given."""
     start: datetime
+    """Its first instant, from which it counts."""
     timezone: str
+    """IANA name of the time zone."""
     gap: Gap
+    """What becomes of a time that the clocks skip."""
     overlap: Overlap
+    """What becomes of a time that they show twice."""
     clocks: Clocks = field(compare=False, repr=False)
+    """The same as a search over instants."""
     _first: int = field(compare=False, repr=False)
     _last: int = field(compare=False, repr=False)
 
@@ -45,6 +51,26 @@ class RRule(WallCalendar):
         gap: Gap = "next_valid",
         overlap: Overlap = "first",
     ) -> None:
+        walls = self._fill(text, start, timezone, gap, overlap)
+        if not walls.possible:
+            raise InvalidOption(
+                f"the rule {shown(text)} never fires: no year has such a day",
+                hint="check the days against the months, and INTERVAL against the BY… parts",
+                value=text,
+            )
+
+    @classmethod
+    def stored(
+        cls, text: str, *, start: datetime, timezone: str, gap: Gap, overlap: Overlap
+    ) -> RRule:
+        """Make one that was made before: that it ever fires is not looked at again."""
+        made = object.__new__(cls)
+        made._fill(text, start, timezone, gap, overlap)
+        return made
+
+    def _fill(
+        self, text: str, start: datetime, timezone: str, gap: Gap, overlap: Overlap
+    ) -> Recurrence:
         check_policy(gap, overlap)
         line = timeline(timezone)
         first = micros(start) // SECOND
@@ -67,6 +93,7 @@ class RRule(WallCalendar):
         put(self, "clocks", clocks)
         put(self, "_first", first)
         put(self, "_last", rule.until if rule.until is not None and rule.until_utc else LAST)
+        return walls
 
     @property
     def free_running(self) -> bool:
@@ -91,11 +118,4 @@ class RRule(WallCalendar):
 @lru_cache(maxsize=256)
 def _parse(text: str, wall: int) -> tuple[Rule, Recurrence]:
     rule = read(text)
-    walls = Recurrence(rule, wall)
-    if not walls.possible():
-        raise InvalidOption(
-            f"the rule {shown(text)} never fires: no year has such a day",
-            hint="check the days against the months, and INTERVAL against the BY… parts",
-            value=text,
-        )
-    return rule, walls
+    return rule, Recurrence(rule, wall)

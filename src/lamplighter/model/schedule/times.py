@@ -20,13 +20,19 @@ class Times:
         self.first = low(hours) * 3600 + low(minutes) * 60 + low(seconds)
         self.last = high(hours) * 3600 + high(minutes) * 60 + high(seconds)
 
+    @property
+    def parts(self) -> tuple[int, int, int]:
+        """The three sets."""
+        return self.hours, self.minutes, self.seconds
+
     def __len__(self) -> int:
         return self.hours.bit_count() * self.minutes.bit_count() * self.seconds.bit_count()
 
     def __iter__(self) -> Iterator[int]:
+        minutes, seconds = [*bits(self.minutes)], [*bits(self.seconds)]
         for hour in bits(self.hours):
-            for minute in bits(self.minutes):
-                for second in bits(self.seconds):
+            for minute in minutes:
+                for second in seconds:
                     yield hour * 3600 + minute * 60 + second
 
     def next(self, time: int) -> int:

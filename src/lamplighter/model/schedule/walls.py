@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from lamplighter.model.schedule.effort import spend
 from lamplighter.model.schedule.instants import FIRST, LAST
 from lamplighter.model.schedule.timeline import Timeline
 
@@ -74,6 +75,7 @@ class Clocks:
 
     def after(self, start: int) -> int | None:
         """Give the first instant at or after ``start``."""
+        spend()
         start = max(start, FIRST)
         line = self.line
         i, shift = line.stretch(start)
@@ -99,6 +101,7 @@ class Clocks:
 
     def before(self, end: int) -> int | None:
         """Give the last instant at or before ``end``."""
+        spend()
         end = min(end, LAST)
         line = self.line
         i, shift = line.stretch(end)
@@ -109,6 +112,7 @@ class Clocks:
             wall = max(wall, high - 1)
         swallowed = 0
         while True:
+            spend()
             found = self.pattern.previous_wall(wall)
             if found is None:
                 return None
@@ -171,6 +175,7 @@ class Clocks:
         line = self.line
         swallowed = 0
         while swallowed <= _PATIENCE:
+            spend()
             found = self.pattern.next_wall(wall)
             if found is None:
                 return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from calendar import isleap
 from datetime import date
+from functools import cache, cached_property
 from itertools import accumulate, pairwise
 
 from lamplighter.model.schedule.months import LENGTHS
@@ -23,20 +24,22 @@ _Kind = tuple[bool, int, bool, bool]
 class Years:
     """The days of years that the BY… parts of a rule leave."""
 
-    __slots__ = ("_masks", "_rule")
-
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
         self._masks: dict[_Kind, int] = {}
 
     def mask(self, year: int) -> int:
-        """Give the days of a year."""
-        begins = (date(year, 1, 1).toordinal() - 1) % 7
-        kind = isleap(year), begins, isleap(year - 1), isleap(year + 1)
+        """Return the days of a year."""
+        kind = _KINDS[year % 400]
         mask = self._masks.get(kind)
         if mask is None:
             mask = self._masks[kind] = self._work_out(kind)
         return mask
+
+    @cached_property
+    def any(self) -> bool:
+        """Whether any year has such a day."""
+        return any(self.mask(year) for year in kinds())
 
     def _work_out(self, kind: _Kind) -> int:
         rule = self._rule
@@ -55,10 +58,10 @@ class Years:
             mask &= self._weekdays(kind[1], (1 << length) - 1, months)
         return mask
 
-    def _weekdays(self, begins: int, year: int, months: list[int]) -> int:
+    def _weekdays(self, begins: int, year: int, months: tuple[int, ...]) -> int:
         """Give weekdays; those with a number count within months, or within the year."""
         by_month = self._rule.freq == 1 or bool(self._rule.months)
-        spans = months[1:] if by_month else [year]
+        spans = months[1:] if by_month else (year,)
         found = 0
         for weekday, nth in self._rule.days:
             days = _EVERY_SEVENTH << (weekday - begins) % 7 & year
@@ -73,14 +76,32 @@ class Years:
         return found
 
 
-def month_masks(*, leap: bool) -> list[int]:
-    """Give the days of each month; number 0 is empty."""
+def _kind(year: int) -> _Kind:
+    begins = (date(year, 1, 1).toordinal() - 1) % 7
+    return isleap(year), begins, isleap(year - 1), isleap(year + 1)
+
+
+_KINDS = tuple(map(_kind, range(2000, 2400)))
+"""The kinds of years, which come again after 400."""
+
+
+@cache
+def kinds() -> tuple[int, ...]:
+    """Return one year of each kind."""
+    return tuple({kind: year for year, kind in enumerate(_KINDS, 2000)}.values())
+
+
+@cache
+def month_masks(*, leap: bool) -> tuple[int, ...]:
+    """Return the days of each month; number 0 is empty."""
     lengths = [length + (leap and month == 2) for month, length in enumerate(LENGTHS)]
     starts = accumulate(lengths, initial=0)
-    return [((1 << length) - 1) << start for length, start in zip(lengths, starts, strict=False)]
+    return tuple(
+        ((1 << length) - 1) << start for length, start in zip(lengths, starts, strict=False)
+    )
 
 
-def _month_days(numbers: tuple[int, ...], months: list[int]) -> int:
+def _month_days(numbers: tuple[int, ...], months: tuple[int, ...]) -> int:
     found = 0
     for month in months[1:]:
         found |= _members(numbers, month)

@@ -138,12 +138,12 @@ async def test_a_tenant_begins_backfills_of_its_own_schedules_alone(
     engine: Engine, other: str
 ) -> None:
     await put(engine, new_schedule(tenant="acme"))
-    before, wanted = await known(engine), backfill_of(at(1), at(2))
+    before, wanted = await known(engine, tenant="acme"), backfill_of(at(1), at(2))
 
     said = await engine.schedules.backfill(NIGHTLY, wanted, **BY, tenant=other)
 
     assert said == ScheduleChanged(NIGHTLY, UNKNOWN)
-    assert await known(engine) == before
+    assert await known(engine, tenant="acme") == before
     said = await engine.schedules.backfill(NIGHTLY, wanted, **BY, tenant="acme")
     assert said == ScheduleChanged(NIGHTLY, DONE)
 

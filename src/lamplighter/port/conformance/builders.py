@@ -27,6 +27,7 @@ from lamplighter.port.values import (
     ChangeAnswer,
     ClaimRequest,
     Recording,
+    SettleAnswer,
     Settled,
     SubmitAnswer,
 )
@@ -247,9 +248,11 @@ def abandoned(taken: Claim) -> Settlement:
 
 
 async def settle_one(engine: Engine, settlement: Settlement) -> Settled:
-    """Settle one claim."""
-    (answer,) = await engine.jobs.settle([settlement])
-    return answer
+    """Settle one claim, again while somebody else has the job locked."""
+    while True:
+        (answer,) = await engine.jobs.settle([settlement])
+        if answer.answer is not SettleAnswer.BUSY:
+            return answer
 
 
 async def record(engine: Engine, job_id: str) -> JobRecord:
@@ -272,6 +275,12 @@ def pieces(*texts: str) -> tuple[Piece, ...]:
 def recording(taken: Claim, *texts: str) -> Recording:
     """Make a recording of pieces."""
     return Recording(taken.job.id, taken.fence, Journal(pieces=pieces(*texts)))
+
+
+async def mark_start(engine: Engine, taken: Claim) -> bool:
+    """Set the start mark of a claim; False: its fence does not hold any more."""
+    (answer,) = await engine.jobs.record([Recording(taken.job.id, taken.fence, started=True)])
+    return answer.held
 
 
 async def logged(engine: Engine, job_id: str) -> list[str]:

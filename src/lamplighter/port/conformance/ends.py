@@ -18,6 +18,7 @@ from lamplighter.port.conformance.builders import (
     claim_one,
     completed,
     failed,
+    mark_start,
     new_job,
     record,
     released,
@@ -227,7 +228,7 @@ async def test_a_job_whose_worker_vanished_for_good_is_a_death_at_its_schedule(
     run = _run(1)
     once = replace(run, job=replace(run.job, delivery=Delivery.AT_MOST_ONCE))
     await fire(engine, once)
-    await claim_one(engine)
+    await mark_start(engine, await claim_one(engine))
     clock.advance(seconds=31)
     (expired,) = await engine.jobs.rescue(10)
 

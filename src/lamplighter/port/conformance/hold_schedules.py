@@ -274,36 +274,37 @@ async def test_wishes_for_schedules_are_answered_in_order(engine: Engine, verb: 
 async def test_wishes_of_a_tenant_are_about_its_own_schedules(engine: Engine, verb: str) -> None:
     await put(engine, new_schedule("own", tenant="acme"), new_schedule("other", tenant="acme2"))
     if verb == "unhold_schedules":
-        await engine.schedules.hold_schedules(["own", "other"], **BY)
-    before = await known(engine, "other")
+        await engine.schedules.hold_schedules(["own"], **BY, tenant="acme")
+        await engine.schedules.hold_schedules(["other"], **BY, tenant="acme2")
+    before = await known(engine, "other", "acme2")
 
     said = await _verb(engine, verb)(["other", "own"], **BY, tenant="acme")
 
     assert wishes(said) == [UNKNOWN, DONE]
-    assert await known(engine, "other") == before
+    assert await known(engine, "other", "acme2") == before
 
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("verb", VERBS)
 async def test_what_is_no_tenant_has_no_schedules(engine: Engine, verb: str, other: str) -> None:
     await put(engine, new_schedule("own", tenant="acme"))
-    before = await known(engine, "own")
+    before = await known(engine, "own", "acme")
 
     assert wishes(await _verb(engine, verb)(["own"], **BY, tenant=other)) == [UNKNOWN]
 
-    assert await known(engine, "own") == before
+    assert await known(engine, "own", "acme") == before
 
 
 async def test_queued_jobs_of_others_schedules_are_not_cancelled(engine: Engine) -> None:
     await put(engine, new_schedule(tenant="other"))
-    first, second = run_at(at(1), Overlap.QUEUE_ALL), run_at(at(2), Overlap.QUEUE_ALL)
-    await fire(engine, first, second)
+    first, second = (run_at(at(n), Overlap.QUEUE_ALL, tenant="other") for n in (1, 2))
+    await fire(engine, first, second, tenant="other")
 
     said = await engine.schedules.delete_schedules([NIGHTLY], **BY, tenant="acme")
 
     assert wishes(said) == [UNKNOWN]
     assert (await record(engine, second.job.id)).state is JobState.WAITING
-    assert len(await runs_of(engine)) == 2
+    assert len(await runs_of(engine, tenant="other")) == 2
 
 
 @pytest.mark.parametrize(

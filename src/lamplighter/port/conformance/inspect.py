@@ -9,7 +9,7 @@ import pytest
 
 from lamplighter.model.job import Attempt, Delivery, Extras, JobState, Level
 from lamplighter.model.lifecycle import settle
-from lamplighter.model.outcome import AbandonCause, Abandoned, Cancelled, Rejected, Released
+from lamplighter.model.outcome import Cancelled, Rejected, Released
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import (
     BOOM,
@@ -30,12 +30,8 @@ from lamplighter.port.conformance.builders import (
 from lamplighter.port.values import (
     COUNT_LIMIT,
     JobFilter,
-    NewWorker,
     QueueSettings,
     TenantSettings,
-    TypeInfo,
-    TypeSettings,
-    Why,
 )
 
 if TYPE_CHECKING:
@@ -142,6 +138,24 @@ async def test_jobs_are_found_by_when_they_finished(engine: Engine, clock: Virtu
     )
 
     assert found == [ids[1]]
+
+
+async def test_jobs_are_found_by_when_they_were_created(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    start, ids = clock.now_ms(), list[str]()
+    for _ in range(3):
+        ids += await submit(engine, new_job())
+        clock.advance(seconds=10)
+
+    after = await _list(engine, JobFilter(created_after_ms=start + 10_000))
+    between = await _list(
+        engine,
+        JobFilter(created_after_ms=start + 10_000, created_before_ms=start + 20_000),
+    )
+
+    assert sorted(after) == sorted(ids[1:])
+    assert between == [ids[1]]
 
 
 async def test_jobs_are_found_by_the_fingerprint_of_their_error(engine: Engine) -> None:
@@ -327,7 +341,7 @@ async def test_dead_letters_are_grouped_most_frequent_first(
     last = await _died_of(engine, "frequent")
     await finished(engine)
 
-    frequent, rare = await engine.inspector.dead_groups(EVERYTHING)
+    frequent, rare = (await engine.inspector.dead_groups(EVERYTHING)).groups
 
     assert (frequent.fingerprint, frequent.type, frequent.count) == ("frequent", "work", 3)
     assert (frequent.example, frequent.newest_at_ms) == (last, clock.now_ms())
@@ -339,67 +353,40 @@ async def test_dead_letters_are_filtered_before_they_are_grouped(engine: Engine)
     await _died_of(engine, "boom", tenant="blue")
     await _died_of(engine, "boom", tenant="green")
 
-    (group,) = await engine.inspector.dead_groups(JobFilter(tenants=("blue",)))
+    (group,) = (await engine.inspector.dead_groups(JobFilter(tenants=("blue",)))).groups
 
     assert group.count == 1
 
 
-async def test_explain_says_that_a_job_has_finished_or_runs(engine: Engine) -> None:
-    ended, taken = await finished(engine), await running(engine)
+@pytest.mark.parametrize("statuses", [(), ("dead",), ("dead", "running")])
+async def test_jobs_without_a_fingerprint_are_found_by_the_empty_one(
+    engine: Engine, statuses: tuple[str, ...]
+) -> None:
+    await _died_of(engine, "boom")
+    taken = await running(engine)
+    await settle_one(engine, settle(taken, Rejected("no")))
+    which = JobFilter(statuses=statuses, types=("work",), fingerprints=("",))
 
-    assert await _why(engine, ended.job.id) == Why.FINISHED
-    assert await _why(engine, taken.job.id) == Why.RUNNING
-
-
-async def test_explain_says_when_a_job_is_due(engine: Engine, clock: VirtualClock) -> None:
-    (job_id,) = await submit(engine, new_job(delay_ms=60_000))
-
-    explanation = await engine.inspector.explain(job_id)
-
-    assert explanation is not None
-    (reason,) = [one for one in explanation.reasons if one.why is Why.NOT_DUE]
-    assert reason.until_ms == clock.now_ms() + 60_000
-    assert explanation.reasons[0] is reason
+    assert await _list(engine, which) == [taken.job.id]
+    (group,) = (await engine.inspector.dead_groups(which)).groups
+    assert (group.fingerprint, group.count, group.example) == ("", 1, taken.job.id)
+    either = JobFilter(statuses=("dead",), fingerprints=("", "boom"))
+    assert len(await _list(engine, either)) == 2
 
 
-@pytest.mark.parametrize("what", [Why.HELD_JOB, Why.HELD_QUEUE, Why.HELD_TYPE, Why.HELD_TENANT])
-async def test_explain_says_who_holds_it_and_why(engine: Engine, what: Why) -> None:
-    job = new_job("mail", queue="letters", tenant="blue")
-    await submit(engine, job)
-    if what is Why.HELD_JOB:
-        await engine.jobs.hold([job.id], **BY)
-    elif what is Why.HELD_QUEUE:
-        await engine.settings.put_queue("letters", QueueSettings(held=True), **BY)
-    elif what is Why.HELD_TYPE:
-        await engine.settings.put_type("mail", TypeSettings(held=True), **BY)
-    else:
-        await engine.settings.put_tenant("blue", TenantSettings(held=True), **BY)
+async def test_groups_tell_whether_older_dead_letters_were_not_counted(engine: Engine) -> None:
+    for _ in range(20):
+        await _died_of(engine, "boom")
 
-    explanation = await engine.inspector.explain(job.id)
+    some = await engine.inspector.dead_groups(EVERYTHING, most=1)
+    none = await engine.inspector.dead_groups(JobFilter(tenants=("nobody",)), most=1)
+    whole = await engine.inspector.dead_groups(EVERYTHING, most=20)
 
-    assert explanation is not None
-    first = explanation.reasons[0]
-    assert (first.why, first.mark and first.mark.by) == (what, "alice")
-    assert first.text
-
-
-async def test_explain_counts_the_jobs_of_its_tenant_before_it(engine: Engine) -> None:
-    await _live_worker(engine)
-    await submit(engine, *(new_job(tenant="blue") for _ in range(5)))
-    (job_id,) = await submit(engine, new_job(tenant="blue"))
-
-    explanation = await engine.inspector.explain(job_id)
-
-    assert explanation is not None
-    (reason,) = [one for one in explanation.reasons if one.why is Why.BEHIND]
-    assert reason.count == 5
-
-
-async def test_explain_says_that_no_live_worker_knows_the_type(engine: Engine) -> None:
-    (job_id,) = await submit(engine, new_job("nobody knows me"))
-    await _live_worker(engine)
-
-    assert await _why(engine, job_id) == Why.NO_WORKER
+    assert some.at_least
+    assert sum(group.count for group in some.groups) < 20
+    assert (none.groups, none.at_least) == ([], True)
+    assert [group.count for group in whole.groups] == [20]
+    assert not whole.at_least
 
 
 async def test_many_scheduled_jobs_of_one_tenant_hide_no_ready_job_of_another(
@@ -412,25 +399,6 @@ async def test_many_scheduled_jobs_of_one_tenant_hide_no_ready_job_of_another(
     (queue,) = await engine.inspector.queues()
 
     assert (queue.ready, queue.scheduled) == (1, COUNT_LIMIT)
-
-
-async def test_explain_says_that_a_suspect_runs_alone(engine: Engine) -> None:
-    (job_id,) = await submit(engine, new_job())
-    (one,) = await claim(engine, 1)
-    await engine.jobs.settle([settle(one, Abandoned(AbandonCause.CHILD_DIED))])
-
-    explanation = await engine.inspector.explain(job_id)
-
-    assert explanation is not None
-    assert explanation.reasons[-1].why is Why.SUSPECT
-    assert len(explanation.reasons) > 1
-
-
-async def test_explain_says_that_a_job_is_next(engine: Engine) -> None:
-    await _live_worker(engine)
-    (job_id,) = await submit(engine, new_job())
-
-    assert await _why(engine, job_id) == Why.NEXT
 
 
 async def test_reading_moves_nothing(engine: Engine) -> None:
@@ -481,17 +449,3 @@ async def _died_of(engine: Engine, fingerprint: str, *, tenant: str = "default")
     error = replace(BOOM, fingerprint=fingerprint)
     await settle_one(engine, failed(taken, error, retry=Retry(max_attempts=1)))
     return taken.job.id
-
-
-async def _live_worker(engine: Engine) -> None:
-    work = TypeInfo(name="work", schema="{}", hash="h", queue="default")
-    await engine.membership.join(
-        NewWorker(id="w1", host="here", pid=1, queues=("default",), slots=5, types=(work,))
-    )
-
-
-async def _why(engine: Engine, job_id: str) -> Why:
-    explanation = await engine.inspector.explain(job_id)
-    assert explanation is not None
-    assert explanation.record.job.id == job_id
-    return explanation.reasons[0].why

@@ -112,6 +112,21 @@ async def test_silence_makes_a_worker_suspect_and_then_dead(
     assert found.state == state
 
 
+async def test_no_handler_of_a_dead_worker_counts_as_running(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    await engine.membership.join(worker("w1", MAIL))
+    await engine.membership.beat("w1", 3)
+    clock.advance(seconds=16)
+    (found,) = await engine.inspector.workers()
+    assert (found.state, found.running) == ("suspect", 3)
+
+    clock.advance(seconds=15)
+    (found,) = await engine.inspector.workers()
+
+    assert (found.state, found.running) == ("dead", 0)
+
+
 async def test_the_beat_of_a_forgotten_worker_is_told_so(engine: Engine) -> None:
     assert not (await engine.membership.beat("nobody", 0)).known
 

@@ -104,3 +104,53 @@ async def test_the_key_of_a_purged_job_answers_gone(engine: Engine) -> None:
     again = await engine.jobs.submit([new_job(key=key())])
 
     assert again == [Submitted(first.id, SubmitAnswer.GONE)]
+
+
+# ── erase ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_erased_job_is_gone_with_its_key_and_the_key_is_free(engine: Engine) -> None:
+    first, other = new_job(key=key()), new_job(key=key("other"))
+    taken = await running(engine, first)
+    await submit(engine, other)
+    await engine.jobs.record([recording(taken, "private")])
+    await settle_one(engine, completed(taken, b'"private"'))
+
+    assert await engine.jobs.erase([first.id], **BY) == [Changed(first.id, DONE, None)]
+
+    assert await engine.inspector.job(first.id) is None
+    assert await engine.inspector.attempts(first.id) == []
+    assert await engine.inspector.logs(first.id) == []
+    again = new_job(key=key(body="another"))
+    assert await engine.jobs.submit([again]) == [Submitted(again.id, SubmitAnswer.CREATED)]
+    known = await engine.jobs.submit([new_job(key=key("other"))])
+    assert known == [Submitted(other.id, SubmitAnswer.ALREADY)]
+
+
+async def test_keys_of_jobs_that_were_made_at_the_same_time_stay(engine: Engine) -> None:
+    keyed = [new_job(key=key(f"key {n}")) for n in range(5)]
+    await submit(engine, *keyed)
+    await engine.jobs.cancel([job.id for job in keyed], **BY)
+
+    erased = await engine.jobs.erase([keyed[1].id, keyed[3].id], **BY)
+
+    assert answers(erased) == [DONE, DONE]
+    again = await engine.jobs.submit([new_job(key=key(f"key {n}")) for n in range(5)])
+    said = [one.answer for one in again]
+    created, already = SubmitAnswer.CREATED, SubmitAnswer.ALREADY
+    assert said == [already, created, already, created, already]
+
+
+async def test_erase_answers_for_each_job_as_purge_does(engine: Engine) -> None:
+    ended = await finished(engine)
+    buried = await died(engine)
+    taken = await running(engine)
+    (waiting,) = await submit(engine, new_job())
+
+    named = [new_id(), waiting, taken.job.id, ended.job.id, buried.job.id, ended.job.id]
+    said = await engine.jobs.erase(named, **BY)
+
+    assert answers(said) == [UNKNOWN, CONFLICT, CONFLICT, DONE, DONE, UNKNOWN]
+    assert (await record(engine, waiting)).state is JobState.WAITING
+    assert (await record(engine, taken.job.id)).state is JobState.RUNNING
+    assert answers(await engine.jobs.erase([ended.job.id], **BY)) == [UNKNOWN]

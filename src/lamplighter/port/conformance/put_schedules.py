@@ -53,7 +53,7 @@ async def test_a_new_schedule_is_stored_as_it_was_given(
     assert await _put(engine, given) == [Put(given.id, CREATED, 1)]
 
     now = clock.now_ms()
-    assert await known(engine, given.id) == ScheduleRecord(
+    assert await known(engine, given.id, given.tenant) == ScheduleRecord(
         id=given.id,
         spec=AWKWARD,
         tenant="it's 100 %",
@@ -138,8 +138,8 @@ async def test_an_equal_schedule_is_already_and_nothing_changes(
     assert await due_ids(engine) == [NIGHTLY]
 
 
-@pytest.mark.parametrize("what", ["spec", "tenant", "type"])
-async def test_a_schedule_with_another_spec_tenant_or_type_is_changed(
+@pytest.mark.parametrize("what", ["spec", "type"])
+async def test_a_schedule_with_another_spec_or_type_is_changed(
     engine: Engine, clock: VirtualClock, what: str
 ) -> None:
     await put(engine, new_schedule())
@@ -302,30 +302,6 @@ async def test_schedules_put_by_somebody_whose_name_cannot_be_shown_are_refused(
     assert await engine.schedules.schedule(NIGHTLY) is None
 
 
-async def test_a_schedule_of_another_tenant_than_expected_is_unknown_and_stays_as_it_is(
-    engine: Engine,
-) -> None:
-    await put(engine, new_schedule(tenant="green"))
-    before = await known(engine)
-    mine = new_schedule(tenant="blue", spec="other", expect_tenant="blue")
-
-    assert await _put(engine, mine) == [Put(mine.id, PutAnswer.UNKNOWN, 0)]
-    equal = new_schedule(tenant="green", expect_tenant="blue")
-    assert await _put(engine, equal) == [Put(mine.id, PutAnswer.UNKNOWN, 0)]
-
-    assert await known(engine) == before
-
-
-async def test_a_schedule_of_the_expected_tenant_is_made_and_changed(engine: Engine) -> None:
-    mine = new_schedule(tenant="blue", expect_tenant="blue")
-
-    assert await _put(engine, mine) == [Put(mine.id, CREATED, 1)]
-    assert await _put(engine, mine) == [Put(mine.id, ALREADY, 1)]
-    assert await _put(engine, replace(mine, spec="other")) == [Put(mine.id, CHANGED, 2)]
-    assert await _put(engine, replace(mine, tenant="green")) == [Put(mine.id, CHANGED, 3)]
-    assert await _put(engine, mine) == [Put(mine.id, PutAnswer.UNKNOWN, 0)]
-
-
 async def test_a_schedule_of_another_version_than_expected_is_a_conflict_and_stays_as_it_is(
     engine: Engine,
 ) -> None:
@@ -360,12 +336,12 @@ async def test_a_schedule_that_is_gone_is_not_made_by_a_change_of_its_version(
 async def test_what_is_expected_of_one_schedule_of_a_call_does_not_touch_the_others(
     engine: Engine,
 ) -> None:
-    await put(engine, new_schedule("b", tenant="green"), new_schedule("c"))
+    await put(engine, new_schedule("c"))
 
     said = await _put(
         engine,
-        new_schedule("a", tenant="blue", expect_tenant="blue"),
-        new_schedule("b", tenant="blue", expect_tenant="blue"),
+        new_schedule("a"),
+        new_schedule("b", expect_version=1),
         new_schedule("c", spec="other", expect_version=1),
         new_schedule("c", spec="third", expect_version=1),
         new_schedule("d", spec="plain"),
@@ -378,30 +354,6 @@ async def test_what_is_expected_of_one_schedule_of_a_call_does_not_touch_the_oth
         Put("c", PutAnswer.CONFLICT, 2),
         Put("d", CREATED, 1),
     ]
-
-
-async def test_of_two_tenants_who_want_one_new_id_at_once_one_gets_it(
-    engine: Engine, engine_factory: Callable[[], Awaitable[Engine]]
-) -> None:
-    other = await engine_factory()
-    names = [f"wanted {number}" for number in range(20)]
-
-    async def take(which: Engine, name: str, tenant: str) -> Put:
-        (said,) = await _put(which, new_schedule(name, tenant=tenant, expect_tenant=tenant))
-        return said
-
-    said = await asyncio.gather(
-        *(
-            take(which, name, tenant)
-            for name in names
-            for which, tenant in ((engine, "blue"), (other, "green"))
-        )
-    )
-
-    for name, blue, green in zip(names, said[::2], said[1::2], strict=True):
-        assert {blue.answer, green.answer} == {CREATED, PutAnswer.UNKNOWN}
-        owner = "blue" if blue.answer is CREATED else "green"
-        assert (await known(engine, name)).tenant == owner
 
 
 async def test_of_two_changes_of_one_version_at_once_one_is_made(

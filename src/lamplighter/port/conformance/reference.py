@@ -21,6 +21,7 @@ from lamplighter.port.values import (
     Expired,
     Pruned,
     Recorded,
+    RenewAnswer,
     Renewed,
     SettleAnswer,
     Settled,
@@ -193,11 +194,11 @@ class ReferenceStore:
         for lease in leases:
             row = self.rows.get(lease.id)
             if row is None or row.state is not JobState.RUNNING or row.fence != lease.fence:
-                answers.append(Renewed(lease.id, held=False, cancel_requested=False))
+                answers.append(Renewed(lease.id, RenewAnswer.LOST))
                 continue
             row.lease_ms, row.expires_at_ms = lease_ms, self._now() + lease_ms
             cancel = row.cancel is not None
-            answers.append(Renewed(lease.id, held=True, cancel_requested=cancel))
+            answers.append(Renewed(lease.id, RenewAnswer.HELD, cancel))
         return answers
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
@@ -214,6 +215,8 @@ class ReferenceStore:
             return Settled(settlement.id, SettleAnswer.ALREADY, row.state)
         if settlement.only_if_expired and row.expires_at_ms > self._now():
             return Settled(settlement.id, SettleAnswer.RENEWED, row.state)
+        if settlement.only_if_unstarted and row.started:
+            return Settled(settlement.id, SettleAnswer.STARTED, row.state)
         chosen = settlement.next
         if row.cancel is not None and settlement.cancelled is not None:
             chosen = settlement.cancelled
@@ -228,6 +231,7 @@ class ReferenceStore:
         row.suspect, row.reason, row.result = chosen.suspect, chosen.reason, chosen.result
         if chosen.state is JobState.WAITING:
             row.due_at_ms = now + chosen.delay_ms
+            row.version = row.version if chosen.version is None else chosen.version
             # The last failure stays to be seen until there is a newer one or an end.
             row.error = chosen.error or row.error
             self._came(row)
@@ -244,6 +248,8 @@ class ReferenceStore:
                 answers.append(Recorded(one.id, held=False))
                 continue
             row.story.keep(one.fence.lease, one.journal)
+            if one.started:
+                row.marked = one.fence.lease
             answers.append(Recorded(one.id, held=True))
         return answers
 
@@ -256,7 +262,7 @@ class ReferenceStore:
         ended = sorted(
             (row for row in running if row.expires_at_ms <= now), key=lambda r: r.expires_at_ms
         )
-        return [Expired(row.claim(), now - row.expires_at_ms) for row in ended[:limit]]
+        return [Expired(row.held(), now - row.expires_at_ms) for row in ended[:limit]]
 
     # ── operators' verbs ─────────────────────────────────────────────────────────────────────
 
@@ -310,11 +316,11 @@ class ReferenceStore:
         return self._each(ids, decide)
 
     def retry(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
-        """Make due now; a dead job lives again."""
+        """Make due now; a dead job goes on."""
 
         def decide(row: Row) -> ChangeAnswer:
             if row.state is JobState.DEAD:
-                return self._replay_one(row)
+                return self._run_again(row, lives=0)
             if row.state is not JobState.WAITING:
                 return CONFLICT
             if row.due_at_ms <= self._now():
@@ -327,17 +333,20 @@ class ReferenceStore:
 
     def replay(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Begin a new life."""
-        return self._each(ids, self._replay_one)
 
-    def _replay_one(self, row: Row) -> ChangeAnswer:
-        if row.state not in TERMINAL:
-            return CONFLICT
+        def decide(row: Row) -> ChangeAnswer:
+            return self._run_again(row, lives=1) if row.state in TERMINAL else CONFLICT
+
+        return self._each(ids, decide)
+
+    def _run_again(self, row: Row, *, lives: int) -> ChangeAnswer:
         row.state, row.due_at_ms, row.finished_at_ms = JobState.WAITING, self._now(), None
-        row.generation += 1
+        row.generation += lives
         row.attempt = row.crashes = row.losses = 0
-        row.suspect = False
+        row.suspect, row.version = False, ""
         row.hold = row.cancel = row.reason = row.result = row.error = None
-        row.story.progress = None
+        if lives:
+            row.story.progress = None
         self._came(row)
         return DONE
 

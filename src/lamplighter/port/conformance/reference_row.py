@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lamplighter.model.job import Claim, Fence, Job, JobState, Mark, requirement_of, status_of
+from lamplighter.model.job import (
+    Claim,
+    Delivery,
+    Fence,
+    Job,
+    JobState,
+    Mark,
+    requirement_of,
+    status_of,
+)
 from lamplighter.port.conformance.reference_line import TurnKey
 from lamplighter.port.conformance.reference_story import Story
 
@@ -26,6 +35,7 @@ class Row:
     crashes: int = 0
     losses: int = 0
     suspect: bool = False
+    version: str = ""
     generation: int = 0
     fence: Fence = field(default_factory=lambda: Fence(0, ""))
     worker: str = ""
@@ -33,6 +43,8 @@ class Row:
     claimed_at_ms: int = 0
     expires_at_ms: int = 0
     lease_ms: int = 0
+    marked: int = 0
+    """Lease number of the last claim that got a start mark."""
     finished_at_ms: int | None = None
     hold: Mark | None = None
     cancel: Mark | None = None
@@ -45,7 +57,7 @@ class Row:
     def turn(self) -> TurnKey:
         """The (lane, tenant) it waits in."""
         new = self.new
-        requirement = requirement_of(new.requirement, suspect=self.suspect)
+        requirement = requirement_of(new.requirement, suspect=self.suspect, version=self.version)
         return TurnKey(new.queue, new.level, new.type, requirement, new.tenant)
 
     def in_turn(self) -> bool:
@@ -79,6 +91,15 @@ class Row:
         """The claim under which it runs."""
         return Claim(job=self.job(), fence=self.fence, worker=self.worker, handout=self.handout)
 
+    @property
+    def started(self) -> bool:
+        """Whether the present claim has its start mark."""
+        return self.marked == self.fence.lease
+
+    def held(self) -> Claim:
+        """The claim as those see it who look after other workers."""
+        return replace(self.claim(), started=self.started)
+
     def status(self, now: int) -> Status:
         """What people are shown."""
         return status_of(
@@ -87,6 +108,8 @@ class Row:
             attempt=self.attempt,
             held=self.hold is not None,
             cancel_requested=self.cancel is not None,
+            # Nothing is known of the others: no worker has said anything about them.
+            started=self.started or self.new.delivery is not Delivery.AT_MOST_ONCE,
         )
 
 

@@ -18,7 +18,7 @@ from lamplighter.port.conformance.builders import (
     running,
     settle_one,
 )
-from lamplighter.port.values import Renewal, Renewed
+from lamplighter.port.values import Renewal, RenewAnswer, Renewed
 
 if TYPE_CHECKING:
     from lamplighter.port.conformance.clock import VirtualClock
@@ -33,7 +33,7 @@ async def test_a_renewed_lease_ends_its_new_length_from_now(
 
     answer = await engine.jobs.renew([Renewal(taken.job.id, taken.fence)], 45_000)
 
-    assert answer == [Renewed(taken.job.id, held=True, cancel_requested=False)]
+    assert answer == [Renewed(taken.job.id, RenewAnswer.HELD)]
     assert (await record(engine, taken.job.id)).expires_at_ms == clock.now_ms() + 45_000
     clock.advance(ms=44_999)
     assert await engine.jobs.rescue(10) == []
@@ -79,7 +79,7 @@ async def test_a_lease_that_is_not_the_current_one_is_not_extended(
 
     (answer,) = await engine.jobs.renew([Renewal(job_id, taken.fence)], 90_000)
 
-    assert not answer.held
+    assert answer.answer is RenewAnswer.LOST
     assert await engine.inspector.job(job_id) == before
 
 
@@ -93,7 +93,7 @@ async def test_both_halves_of_the_fence_are_compared_by_renew(engine: Engine, wr
 
     (answer,) = await engine.jobs.renew([Renewal(taken.job.id, fences[wrong])], 90_000)
 
-    assert not answer.held
+    assert answer.answer is RenewAnswer.LOST
 
 
 async def test_renew_tells_of_a_cancel_request(engine: Engine) -> None:
@@ -102,7 +102,7 @@ async def test_renew_tells_of_a_cancel_request(engine: Engine) -> None:
 
     answer = await engine.jobs.renew([Renewal(taken.job.id, taken.fence)], 30_000)
 
-    assert answer == [Renewed(taken.job.id, held=True, cancel_requested=True)]
+    assert answer == [Renewed(taken.job.id, RenewAnswer.HELD, cancel_requested=True)]
 
 
 async def test_renewing_twice_is_renewing_once(engine: Engine, clock: VirtualClock) -> None:

@@ -67,7 +67,7 @@ async def test_an_empty_store_lists_no_schedules(engine: Engine) -> None:
     assert (page.schedules, page.cursor) == ([], None)
 
 
-async def test_schedules_are_listed_by_id_bytewise(engine: Engine) -> None:
+async def test_schedules_of_a_tenant_are_listed_by_id_bytewise(engine: Engine) -> None:
     await put(engine, *(new_schedule(name) for name in reversed(NAMES)))
 
     found = await _list(engine)
@@ -115,9 +115,9 @@ async def test_schedules_are_found_by_tenants_and_types(engine: Engine) -> None:
     )
 
     assert await _names(engine, ScheduleFilter(tenants=("red",))) == ["1", "2"]
-    assert await _names(engine, ScheduleFilter(tenants=("red", "blue"))) == ["1", "2", "3"]
-    assert await _names(engine, ScheduleFilter(types=("mail",))) == ["1", "3"]
-    assert await _names(engine, ScheduleFilter(types=("mail", "scan"))) == ["1", "2", "3"]
+    assert await _names(engine, ScheduleFilter(tenants=("red", "blue"))) == ["3", "1", "2"]
+    assert await _names(engine, ScheduleFilter(types=("mail",))) == ["3", "1"]
+    assert await _names(engine, ScheduleFilter(types=("mail", "scan"))) == ["3", "1", "2"]
     assert await _names(engine, ScheduleFilter(tenants=("green",))) == []
 
 
@@ -168,7 +168,7 @@ async def test_schedules_must_match_all_that_is_asked_for(engine: Engine) -> Non
         )
         await put(engine, wanted)
         if bits[4]:
-            await engine.schedules.hold_schedules([name], **BY)
+            await engine.schedules.hold_schedules([name], **BY, tenant=wanted.tenant)
     which = ScheduleFilter(
         tenants=("red", "green"), types=("mail",), prefix="x", held=True, zones_not="new"
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lamplighter import runtime
 from lamplighter.model.ids import RANDOM_BITS, compose, of_occurrence, shard_of_schedule
 from lamplighter.model.job import Level
+from lamplighter.model.names import DEFAULT_TENANT
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance import builders
 from lamplighter.port.conformance.builders import (
@@ -68,7 +69,6 @@ def new_schedule(
     due_ms: int | None = START_MS + MINUTE,
     first_ms: int | None = None,
     zones: str = "",
-    expect_tenant: str | None = None,
     expect_version: int | None = None,
 ) -> NewSchedule:
     """Make a schedule, due after a minute."""
@@ -80,7 +80,6 @@ def new_schedule(
         due_ms=due_ms,
         first_ms=first_ms,
         zones=zones,
-        expect_tenant=expect_tenant,
         expect_version=expect_version,
     )
 
@@ -90,13 +89,17 @@ def neighbours(engine: Engine, number: int) -> list[str]:
     parts = engine.capabilities.shards
     names = (f"schedule {n:05}" for n in count())
     home = builders.home % parts
-    return list(islice((one for one in names if shard_of_schedule(one) % parts == home), number))
+    return list(islice((one for one in names if _shard(one) % parts == home), number))
 
 
-def trigger_id(schedule: str = NIGHTLY) -> str:
+def _shard(schedule: str) -> int:
+    return shard_of_schedule(DEFAULT_TENANT, schedule)
+
+
+def trigger_id(schedule: str = NIGHTLY, tenant: str = DEFAULT_TENANT) -> str:
     """Make the id of a job that somebody triggers."""
     chance = runtime.random_bits(RANDOM_BITS)
-    return compose(runtime.now_ms(), shard_of_schedule(schedule), chance)
+    return compose(runtime.now_ms(), shard_of_schedule(tenant, schedule), chance)
 
 
 def run_at(
@@ -108,10 +111,12 @@ def run_at(
     id: str | None = None,
     level: Level = Level.NORMAL,
     run_at_ms: int | None = None,
+    tenant: str = DEFAULT_TENANT,
 ) -> Run:
     """Make an occurrence with its job, as a planner does."""
     job = new_job(
-        id=id or of_occurrence(schedule, due_ms),
+        id=id or of_occurrence(tenant, schedule, due_ms),
+        tenant=tenant,
         schedule=schedule,
         level=level,
         run_at_ms=due_ms if run_at_ms is None else run_at_ms,
@@ -119,9 +124,13 @@ def run_at(
     return Run(due_ms=due_ms, job=job, kind=kind, overlap=overlap)
 
 
-def wanted_run(overlap: Overlap = Overlap.ALLOW, *, schedule: str = NIGHTLY) -> Run:
+def wanted_run(
+    overlap: Overlap = Overlap.ALLOW, *, schedule: str = NIGHTLY, tenant: str = DEFAULT_TENANT
+) -> Run:
     """Make a run as somebody triggers it, with a fresh id; its due time does not matter."""
-    return run_at(1, overlap, schedule=schedule, kind=RunKind.TRIGGER, id=trigger_id(schedule))
+    job_id = trigger_id(schedule, tenant)
+    kind = RunKind.TRIGGER
+    return run_at(1, overlap, schedule=schedule, kind=kind, id=job_id, tenant=tenant)
 
 
 def skip_of(first_ms: int, due_ms: int, reason: str = "missed", count: int | None = 1) -> Skip:
@@ -145,6 +154,7 @@ def plan_of(known: ScheduleRecord, *runs: Run, skips: Sequence[Skip] = (), **oth
         "zones": known.zones,
     }
     return Firing(
+        tenant=known.tenant,
         id=known.id,
         version=known.version,
         cursor_ms=known.cursor_ms,
@@ -163,9 +173,11 @@ async def put(engine: Engine, *schedules: NewSchedule) -> list[str]:
     return [one.id for one in schedules]
 
 
-async def known(engine: Engine, schedule: str = NIGHTLY) -> ScheduleRecord:
+async def known(
+    engine: Engine, schedule: str = NIGHTLY, tenant: str = DEFAULT_TENANT
+) -> ScheduleRecord:
     """Read a schedule that must be there."""
-    found = await engine.schedules.schedule(schedule)
+    found = await engine.schedules.schedule(schedule, tenant=tenant)
     assert found is not None, f"{schedule} is not in the store"
     return found
 
@@ -175,10 +187,11 @@ async def fire(
     *runs: Run,
     schedule: str = NIGHTLY,
     skips: Sequence[Skip] = (),
+    tenant: str = DEFAULT_TENANT,
     **others: Any,
 ) -> Fired:
     """Write a plan that is made from what the store says now, and must be accepted."""
-    plan = plan_of(await known(engine, schedule), *runs, skips=skips, **others)
+    plan = plan_of(await known(engine, schedule, tenant), *runs, skips=skips, **others)
     (said,) = await engine.schedules.fire([plan])
     assert said.answer is FireAnswer.DONE
     return said
@@ -201,20 +214,24 @@ async def due_ids(
     return [one.record.id for one in found.schedules]
 
 
-async def runs_of(engine: Engine, schedule: str = NIGHTLY) -> list[RunRecord]:
+async def runs_of(
+    engine: Engine, schedule: str = NIGHTLY, tenant: str = DEFAULT_TENANT
+) -> list[RunRecord]:
     """Read all runs of a schedule, the earliest due first."""
     found: list[RunRecord] = []
     cursor: str | None = None
     while True:
-        page = await engine.schedules.runs(schedule, limit=100, cursor=cursor)
+        page = await engine.schedules.runs(schedule, tenant=tenant, limit=100, cursor=cursor)
         found += page.runs
         if (cursor := page.cursor) is None:
             return found[::-1]
 
 
-async def states_of(engine: Engine, schedule: str = NIGHTLY) -> list[RunState]:
+async def states_of(
+    engine: Engine, schedule: str = NIGHTLY, tenant: str = DEFAULT_TENANT
+) -> list[RunState]:
     """Read the states of all runs, the earliest due first."""
-    return [run.state for run in await runs_of(engine, schedule)]
+    return [run.state for run in await runs_of(engine, schedule, tenant)]
 
 
 def dead(taken: Claim) -> Settlement:

@@ -127,7 +127,7 @@ async def test_a_job_out_of_attempts_is_dead_with_its_reason(engine: Engine) -> 
     found = await record(engine, taken.job.id)
 
     assert (found.state, found.status) == (JobState.DEAD, Status.DEAD)
-    assert (found.reason, found.error) == ("failed 1 of 1 attempts", BOOM)
+    assert (found.reason, found.error) == ("failed 1 of 1 attempt", BOOM)
     assert found.finished_at_ms is not None
     assert await claim(engine) == []
 

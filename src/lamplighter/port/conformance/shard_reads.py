@@ -142,7 +142,7 @@ async def test_dead_letters_of_all_shards_with_one_cause_are_one_group(
     taken = await claim(engine, 100)
     await _died(engine, clock, taken)
 
-    groups = await engine.inspector.dead_groups(JobFilter())
+    groups = (await engine.inspector.dead_groups(JobFilter())).groups
 
     assert [(one.fingerprint, one.count) for one in groups] == [
         ("cause 0", 7),

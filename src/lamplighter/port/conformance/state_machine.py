@@ -224,16 +224,16 @@ class StoreMachine(RuleBasedStateMachine):
         self._settle(settlements)
 
     @rule(
-        said=st.lists(st.tuples(given.pick, given.journals), min_size=1, max_size=6),
+        said=st.lists(st.tuples(given.pick, given.journals, st.booleans()), min_size=1, max_size=6),
         stale=given.stale,
     )
-    def record(self, said: list[tuple[int, Journal]], *, stale: bool) -> None:
+    def record(self, said: list[tuple[int, Journal, bool]], *, stale: bool) -> None:
         if not (choice := self._choice(stale=stale)):
             return
         recordings: list[Recording] = []
-        for pick, journal in said:
+        for pick, journal, started in said:
             (claim,) = _some([pick], choice)
-            recordings.append(Recording(claim.job.id, claim.fence, journal))
+            recordings.append(Recording(claim.job.id, claim.fence, journal, started))
         answer = self.run(self.engine.jobs.record(recordings))
         assert answer == self.reference.record(recordings)
 
@@ -246,7 +246,7 @@ class StoreMachine(RuleBasedStateMachine):
         answer, expected = self.run(self.engine.jobs.rescue(limit)), self.reference.rescue(limit)
         # Equally overdue claims may come in any order, and the limit may cut among them.
         assert [one.overdue_ms for one in answer] == [one.overdue_ms for one in expected]
-        running = {row.new.id: row.claim() for row in self.reference.rows.values()}
+        running = {row.new.id: row.held() for row in self.reference.rows.values()}
         assert all(running[one.claim.job.id] == one.claim for one in answer)
         # Some that have not ended are among them: a rescuer may be late.
         late = _some(picks, self.claims) if self.claims else []
@@ -310,7 +310,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def look_at_workers_and_queues(self) -> None:
         held = self.run(self.engine.jobs.claims_of(given.WORKER))
-        running = [r.claim() for r in self.reference.rows.values() if r.state is JobState.RUNNING]
+        running = [r.held() for r in self.reference.rows.values() if r.state is JobState.RUNNING]
         assert self._by_queue(held) == self._by_queue(running)
         queues = self.run(self.engine.inspector.queues())
         handouts = {queue.name: queue.handouts for queue in queues if queue.handouts}

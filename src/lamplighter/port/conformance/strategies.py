@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lamplighter.model.ids import SHARD_BITS, compose, shard_of_key
 from lamplighter.model.job import (
     ALONE,
+    NO_VERSION,
     Delivery,
     ErrorInfo,
     IdempotencyKey,
@@ -23,6 +24,7 @@ from lamplighter.model.outcome import (
     Cancelled,
     Failed,
     Held,
+    Misfit,
     Outcome,
     Rejected,
     Released,
@@ -180,7 +182,15 @@ requests: st.SearchStrategy[RequestSpec] = st.builds(
     types=_subsets(TYPES),
     limit=st.integers(1, 6),
     lease_ms=lease_ms,
-    requirements=_mostly(("",), ("", "gpu"), ("gpu",), (ALONE,), ("", ALONE, "gpu", GPU_ALONE)),
+    requirements=_mostly(
+        ("",),
+        ("", "gpu"),
+        ("gpu",),
+        (ALONE,),
+        ("", "version:1", "gpu+version:1"),
+        (NO_VERSION, "version:2", "version:2+alone"),
+        ("", ALONE, "gpu", GPU_ALONE),
+    ),
     max_bytes=max_bytes,
 )
 plain_requests: st.SearchStrategy[RequestSpec] = st.builds(
@@ -206,6 +216,9 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     _errors.map(Failed),
     _errors.map(TimedOut),
     st.just(Rejected("never")),
+    st.sampled_from(["version:1", "version:2", NO_VERSION, ""]).map(
+        lambda version: Misfit(version=version)
+    ),
     _snoozed,
     st.just(Cancelled()),
     st.booleans().map(Released),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -72,6 +73,16 @@ async def test_a_submitted_job_is_stored_as_it_was_given(
         assert getattr(found.job, name) == getattr(given, name), name
     assert (found.job.cost, found.job.schedule) == (3, "nightly")
     assert (found.job.attempt, found.job.generation, found.lease) == (0, 0, 0)
+
+
+async def test_keys_keep_the_order_in_which_they_were_given(engine: Engine) -> None:
+    args, metadata = b'{"z":{"y":1,"b":2},"a":3}', {"z": {"y": 1, "b": 2}, "a": 3}
+    await submit(engine, new_job(args=args, extras=Extras(metadata=metadata)))
+
+    job = (await claim_one(engine)).job
+
+    assert job.args == args
+    assert json.dumps(job.extras.metadata) == json.dumps(metadata)
 
 
 async def test_arguments_are_opaque_bytes(engine: Engine) -> None:

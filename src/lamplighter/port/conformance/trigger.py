@@ -256,15 +256,16 @@ async def test_a_trigger_of_an_unknown_schedule_makes_no_job(engine: Engine) -> 
 @pytest.mark.parametrize("other", OTHERS)
 async def test_a_tenant_triggers_its_own_schedules_alone(engine: Engine, other: str) -> None:
     await put(engine, new_schedule(tenant="acme"))
-    wanted = wanted_run()
-    before = await known(engine)
+    wanted = wanted_run(tenant="acme")
+    before = await known(engine, tenant="acme")
+    foreign = wanted_run(tenant=other)
 
-    said = await engine.schedules.trigger(NIGHTLY, wanted, **BY, tenant=other)
+    said = await engine.schedules.trigger(NIGHTLY, foreign, **BY, tenant=other)
 
     assert said == Triggered(NIGHTLY, UNKNOWN)
-    assert await engine.inspector.job(wanted.job.id) is None
-    assert await known(engine) == before
-    assert await runs_of(engine) == []
+    assert await engine.inspector.job(foreign.job.id) is None
+    assert await known(engine, tenant="acme") == before
+    assert await runs_of(engine, tenant="acme") == []
     said = await engine.schedules.trigger(NIGHTLY, wanted, **BY, tenant="acme")
     assert said == Triggered(NIGHTLY, DONE, wanted.job.id, RunState.STARTED)
 

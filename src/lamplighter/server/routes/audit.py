@@ -11,6 +11,7 @@ from lamplighter.model.errors import InvalidName
 from lamplighter.model.names import check_name
 from lamplighter.model.timetable import moment
 from lamplighter.port.access import AuditRecord
+from lamplighter.server import marks
 from lamplighter.server.auth import Principal, Scope
 from lamplighter.server.errors import InvalidCursor, InvalidQuery
 from lamplighter.server.route import Answer, Reply, Request, route
@@ -25,7 +26,7 @@ class AuditQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     tenant: str | None = None
     """Only those about what belongs to this tenant."""
     limit: Annotated[int, msgspec.Meta(ge=1)] = DEFAULT_PAGE
-    """Entries on a page."""
+    """Entries on a page; more than the setting `http_page` are cut to that."""
     cursor: str | None = None
     """`next` of the page before."""
 
@@ -96,7 +97,10 @@ async def list_audit(request: Request[AuditQuery, None]) -> Reply:
         f"audit {tenant!r}",
         lambda engine, limit, place: engine.access.audit(tenant=tenant, limit=limit, cursor=place),
     )
-    return Reply(200, Audit(entries=list(map(_entry, page.records)), next=following))
+    return Reply(
+        200,
+        Audit(entries=[_entry(each, request.principal) for each in page.records], next=following),
+    )
 
 
 def _tenant(query: AuditQuery, principal: Principal) -> str | None:
@@ -109,12 +113,12 @@ def _tenant(query: AuditQuery, principal: Principal) -> str | None:
         raise InvalidQuery(error.cause, hint=error.hint, value=error.value) from None
 
 
-def _entry(record: AuditRecord) -> Entry:
+def _entry(record: AuditRecord, principal: Principal) -> Entry:
     entry = record.entry
     return Entry(
         id=entry.id,
         at=moment(record.at_ms),
-        by=entry.by,
+        by=marks.called(entry.by, principal),
         action=entry.action,
         object=entry.object,
         tenant=entry.tenant,

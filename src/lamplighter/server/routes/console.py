@@ -60,11 +60,14 @@ async def file(request: Request[Nothing, None]) -> Reply:
 
 
 def sent(request: Request[Nothing, None], asset: Asset, keep: str) -> Reply:
-    """Give what is served as it is, unless whoever asks has it already."""
-    headers = {**HEADERS, "ETag": asset.tag, "Cache-Control": keep}
-    if assets.is_known(header(request.scope["headers"], b"if-none-match"), asset.tag):
+    """Return what is served as it is, unless whoever asks has it already."""
+    given = request.scope["headers"]
+    content, encoding = asset.for_(header(given, b"accept-encoding"))
+    headers = {**HEADERS, **encoding, "ETag": asset.tag, "Cache-Control": keep}
+    if assets.is_known(header(given, b"if-none-match"), asset.tag):
+        headers.pop("Content-Encoding", None)
         return Reply(304, b"", headers, media=asset.media)
-    return Reply(200, asset.content, headers, media=asset.media)
+    return Reply(200, content, headers, media=asset.media)
 
 
 def _file(name: str) -> Asset:

@@ -1,4 +1,4 @@
-"""Dead letters: jobs that failed for good, by cause; run them again or remove them."""
+"""Dead letters: jobs that failed for good, by cause; retry, replay or remove them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
 from lamplighter.port.values import ChangeAnswer, JobFilter
 from lamplighter.server import auditing, shapes
 from lamplighter.server.auth import Scope
-from lamplighter.server.errors import InvalidCursor, InvalidQuery
+from lamplighter.server.errors import InvalidCursor, InvalidQuery, TenantFull
 from lamplighter.server.filters import Choice, job_filter
 from lamplighter.server.route import Answer, Body, Reply, Request, route
 from lamplighter.server.routes import examples
@@ -28,7 +28,12 @@ _PAGE = 100
 _LOOKS = 20
 """Pages that one request reads at most; a page may be short."""
 _DEAD = ("dead",)
-_FOUND_DONE = {"replay": ChangeAnswer.CONFLICT, "purge": ChangeAnswer.UNKNOWN}
+DeadVerb = Literal["retry", "replay", "purge"]
+_FOUND_DONE = {
+    "retry": {ChangeAnswer.ALREADY, ChangeAnswer.CONFLICT},
+    "replay": {ChangeAnswer.CONFLICT},
+    "purge": {ChangeAnswer.UNKNOWN},
+}
 """How jobs answer that were dead, when it is done to them a second time."""
 
 
@@ -47,7 +52,7 @@ class DeadQuery(Choice, kw_only=True, forbid_unknown_fields=True):
             status=200,
             kind=shapes.DeadGroups,
             text="The groups.",
-            example={"groups": [examples.DEAD_GROUP]},
+            example={"groups": [examples.DEAD_GROUP], "at_least": False},
         )
     ],
     errors=[InvalidQuery],
@@ -60,10 +65,10 @@ async def list_groups(request: Request[DeadQuery, None]) -> Reply:
     except InvalidInput as error:
         raise InvalidQuery(error.cause, hint=error.hint, value=error.value) from None
     if which is None:
-        return Reply(200, shapes.DeadGroups(groups=[]))
+        return Reply(200, shapes.DeadGroups(groups=[], at_least=False))
     inspector = await service.inspector()
     found = await service.client.repeatable(lambda: inspector.dead_groups(which))
-    return Reply(200, shapes.DeadGroups(groups=list(map(shapes.dead_group, found))))
+    return Reply(200, shapes.dead_groups(found))
 
 
 class DeadChoice(Choice, kw_only=True, forbid_unknown_fields=True):
@@ -84,19 +89,41 @@ _DONE = Answer(
     status=200,
     kind=shapes.DeadDone,
     text="To which it was done, or would be, and how many are left.",
-    example={"dry_run": True, "done": 0, "ids": [examples.ID], "left": 1, "next": None},
+    example={
+        "dry_run": True,
+        "done": 0,
+        "ids": [examples.ID],
+        "left": 1,
+        "at_least": False,
+        "next": None,
+    },
 )
+
+
+@route(
+    "POST",
+    "/v1/dlq:retry",
+    scope=Scope.OPERATOR,
+    summary="Let dead letters go on, some at a time: all attempts anew, the same effect keys.",
+    query=ReasonQuery,
+    body=_BODY,
+    answers=[_DONE],
+    errors=[InvalidQuery, InvalidCursor, InvalidName, InvalidOption, TenantFull],
+)
+async def retry(request: Request[ReasonQuery, DeadChoice]) -> Reply:
+    """Retry what is chosen."""
+    return await _act(request, "retry")
 
 
 @route(
     "POST",
     "/v1/dlq:replay",
     scope=Scope.OPERATOR,
-    summary="Run dead letters again, some at a time: same id, all attempts anew.",
+    summary="Start dead letters anew, some at a time: same id, new effect keys.",
     query=ReasonQuery,
     body=_BODY,
     answers=[_DONE],
-    errors=[InvalidQuery, InvalidCursor, InvalidName, InvalidOption],
+    errors=[InvalidQuery, InvalidCursor, InvalidName, InvalidOption, TenantFull],
 )
 async def replay(request: Request[ReasonQuery, DeadChoice]) -> Reply:
     """Replay what is chosen."""
@@ -118,14 +145,14 @@ async def purge(request: Request[ReasonQuery, DeadChoice]) -> Reply:
     return await _act(request, "purge")
 
 
-async def _act(
-    request: Request[ReasonQuery, DeadChoice], verb: Literal["replay", "purge"]
-) -> Reply:
+async def _act(request: Request[ReasonQuery, DeadChoice], verb: DeadVerb) -> Reply:
     """Do it to some dead letters, from the newest to the oldest, so that none is met twice."""
     service, body, reason = request.service, request.body, reason_of(request.query)
     which = _chosen(request)
     if which is None:
-        nothing = shapes.DeadDone(dry_run=body.dry_run, done=0, ids=[], left=0, next=None)
+        nothing = shapes.DeadDone(
+            dry_run=body.dry_run, done=0, ids=[], left=0, at_least=False, next=None
+        )
         return Reply(200, nothing)
     listing = f"dead letters {which!r}"
     place = service.cursors.read(body.cursor, listing)
@@ -137,17 +164,20 @@ async def _act(
             lambda size=size, place=place: engine.inspector.jobs(which, limit=size, cursor=place)
         )
         if page.jobs and not body.dry_run:
+            if verb != "purge":
+                await service.quotas.admit_jobs(request.principal, len(page.jobs))
             done += await _done(request, engine, verb, page.jobs, reason)
         ids += [record.job.id for record in page.jobs]
         place = page.cursor
         if place is None or len(ids) >= body.limit:
             break
-    groups = await service.client.repeatable(lambda: engine.inspector.dead_groups(which))
+    found = await service.client.repeatable(lambda: engine.inspector.dead_groups(which))
     shape = shapes.DeadDone(
         dry_run=body.dry_run,
         done=done,
         ids=ids,
-        left=sum(group.count for group in groups),
+        left=sum(group.count for group in found.groups),
+        at_least=found.at_least,
         next=service.cursors.written(place, listing),
     )
     return Reply(200, shape)
@@ -180,15 +210,16 @@ def _chosen(request: Request[ReasonQuery, DeadChoice]) -> JobFilter | None:
 async def _done(
     request: Request[ReasonQuery, DeadChoice],
     engine: Engine,
-    verb: Literal["replay", "purge"],
+    verb: DeadVerb,
     records: Sequence[JobRecord],
     reason: str,
 ) -> int:
     """Do it to these, note it for each tenant, wake who may care, and tell to how many."""
-    act = engine.jobs.replay if verb == "replay" else engine.jobs.purge
+    jobs = engine.jobs
+    act = {"retry": jobs.retry, "replay": jobs.replay, "purge": jobs.purge}[verb]
     ids, by = [record.job.id for record in records], request.principal.name
     answers, again = await request.service.client.repeated(lambda: act(ids, by=by, reason=reason))
-    good = {ChangeAnswer.DONE, _FOUND_DONE[verb]} if again else {ChangeAnswer.DONE}
+    good = {ChangeAnswer.DONE, *_FOUND_DONE[verb]} if again else {ChangeAnswer.DONE}
     done = {answer.id for answer in answers if answer.answer in good}
     counts = Counter(record.job.tenant for record in records if record.job.id in done)
     about = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -33,7 +34,9 @@ _SHOWN_BY: Mapping[str, Route] = {
 class EventsQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What to listen to."""
 
-    topic: list[str] = msgspec.field(default_factory=list[str])
+    topic: Annotated[list[str], msgspec.Meta(extra_json_schema={"maxItems": MOST_TOPICS})] = (
+        msgspec.field(default_factory=list[str])
+    )
     """One or several of `overview`, `workers`, `queues`, `dlq`, `schedules` and `job:ID`."""
 
 
@@ -50,7 +53,8 @@ class EventsQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             media=EVENT_STREAM,
             text="What there is now, and then whatever changes: the name of an event is its topic, "
             "its data is what `GET` of the same answers. `problem` says why there is no more of a "
-            "topic. With the header `Last-Event-ID` nothing is sent that is there already.",
+            "topic, `store` that the store does not answer (`away`) or answers again (`ok`). With "
+            "the header `Last-Event-ID` nothing is sent that is there already.",
             example='retry: 2000\n\nevent: workers\nid: 5d41402abc4b2a76\ndata: {"workers":[]}\n\n',
         )
     ],

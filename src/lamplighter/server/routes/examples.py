@@ -26,6 +26,8 @@ JOB: dict[str, Any] = {
     "result_note": None,
     "reason": None,
     "error": None,
+    "progress": None,
+    "omitted": [],
 }
 
 CANCELLED: dict[str, Any] = {
@@ -70,6 +72,7 @@ NEW_SCHEDULE: dict[str, Any] = {
 
 PUT_SCHEDULE: dict[str, Any] = {
     "id": SCHEDULE_ID,
+    "tenant": "default",
     "answer": "created",
     "version": 1,
     "next_run": "2030-02-01T01:30:00Z",
@@ -108,6 +111,7 @@ SCHEDULE: dict[str, Any] = {
         "hold_after": None,
         "keep_succeeded": 100,
         "keep_failed": 100,
+        "omitted": [],
     },
     "unreadable": None,
     "fired": 31,

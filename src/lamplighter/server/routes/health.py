@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from lamplighter.model import ids
 from lamplighter.model.errors import LamplighterError
 from lamplighter.server import shapes
 from lamplighter.server.errors import NotReady
@@ -15,7 +14,6 @@ log = logging.getLogger("lamplighter.server")
 
 _PATIENCE = 2.0
 """Seconds that a store in health needs at most for the simplest of reads."""
-_NOBODY = ids.compose(0, 0, 0)
 
 
 @route(
@@ -43,10 +41,10 @@ async def alive(_: Request[Nothing, None]) -> Reply:
     errors=[NotReady],
 )
 async def ready(request: Request[Nothing, None]) -> Reply:
-    """Ask the store for a job that cannot be."""
+    """Ask the store."""
     try:
         async with asyncio.timeout(_PATIENCE):
-            await (await request.service.inspector()).job(_NOBODY)
+            await request.service.probe()
     except (LamplighterError, TimeoutError) as error:
         log.warning("not ready: %s", str(error) or f"no answer within {_PATIENCE:g} s")
         raise NotReady(

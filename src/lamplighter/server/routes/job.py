@@ -10,19 +10,28 @@ import msgspec
 from lamplighter.client import unknown
 from lamplighter.handle import Handle
 from lamplighter.model.errors import UnknownJob, WrongState
-from lamplighter.model.job import JobState
+from lamplighter.model.job import TERMINAL, JobState
 from lamplighter.model.journal import unpack
 from lamplighter.port.access import About
 from lamplighter.port.values import ChangeAnswer
-from lamplighter.server import auditing, input_shapes, shapes
+from lamplighter.server import auditing, explanations, input_shapes, shapes
 from lamplighter.server.auth import Scope
-from lamplighter.server.errors import InvalidCursor, InvalidQuery
+from lamplighter.server.errors import InvalidCursor, InvalidQuery, TenantFull, TooManyListeners
 from lamplighter.server.route import Answer, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
 from lamplighter.server.routes.notes import ReasonQuery, reason_of
+from lamplighter.server.waits import LONGEST_WAIT
 
 MOST_PIECES = 100
 """Pieces of a log on a page; each has many lines."""
+
+
+class WaitQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How long to wait."""
+
+    wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT)] = 0
+    """Seconds to wait for the end of the job, at most; then it is answered as it is. More than 0.8
+    of the setting `http_timeout`, which is 24 s by default, are cut to that."""
 
 
 class LogQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -36,12 +45,16 @@ class LogQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 _JOB = Answer(status=200, kind=shapes.Job, text="The job.", example=examples.JOB)
 _CHANGED = Answer(status=200, kind=shapes.Job, text="The job after it.", example=examples.JOB)
+_REVIVES = frozenset({"retry", "replay"})
+"""What makes a job wait again that has ended."""
 _REMEDIES = {
     "cancel": "only a job that has not ended can be cancelled",
     "hold": "only a job that has not ended can be held",
     "unhold": "only a job that has not ended can be held and unheld",
-    "retry": "only a waiting job can be made due now, and only a dead one run again",
+    "retry": "only a waiting job can be made due now, and only a dead one retried; `replay` starts "
+    "any job that has ended anew",
     "replay": "only a job that has ended can be run again; cancel it first, or wait",
+    "erase": "only a job that has ended can be erased; cancel it first, or wait",
 }
 
 
@@ -49,13 +62,18 @@ _REMEDIES = {
     "GET",
     "/v1/jobs/{id}",
     scope=Scope.JOBS_READ,
-    summary="Look at a job.",
+    summary="Look at a job, or wait for its end.",
+    query=WaitQuery,
     answers=[_JOB],
-    errors=[UnknownJob],
+    errors=[UnknownJob, InvalidQuery, TooManyListeners],
 )
-async def show(request: Request[Nothing, None]) -> Reply:
-    """Read the job."""
-    record = await request.service.record(request.path["id"], request.principal)
+async def show(request: Request[WaitQuery, None]) -> Reply:
+    """Read the job, and wait for its end if that is asked for."""
+    service, principal = request.service, request.principal
+    record = await service.record(request.path["id"], principal)
+    wait = request.query.wait
+    if wait and record.state not in TERMINAL:
+        record = await service.waits.until_ended(record, wait, principal)
     return Reply(200, shapes.job(record))
 
 
@@ -77,7 +95,7 @@ async def show(request: Request[Nothing, None]) -> Reply:
 async def given(request: Request[Nothing, None]) -> Reply:
     """Read what the job was given."""
     record = await request.service.record(request.path["id"], request.principal)
-    return Reply(200, input_shapes.job_input(record))
+    return Reply(200, input_shapes.job_input(record, request.principal))
 
 
 @route(
@@ -115,10 +133,10 @@ async def cancel(request: Request[ReasonQuery, None]) -> Reply:
     "POST",
     "/v1/jobs/{id}/retry",
     scope=Scope.JOBS_WRITE,
-    summary="Run a waiting job now, or a dead one again.",
+    summary="Run a waiting job now; let a dead one go on, with the same effect keys.",
     query=ReasonQuery,
     answers=[_CHANGED],
-    errors=[UnknownJob, WrongState, InvalidQuery],
+    errors=[UnknownJob, WrongState, InvalidQuery, TenantFull],
 )
 async def retry(request: Request[ReasonQuery, None]) -> Reply:
     """Make the job due now."""
@@ -129,10 +147,10 @@ async def retry(request: Request[ReasonQuery, None]) -> Reply:
     "POST",
     "/v1/jobs/{id}/replay",
     scope=Scope.JOBS_WRITE,
-    summary="Run a job that has ended again, under the same id.",
+    summary="Start a job that has ended anew, under the same id, with new effect keys.",
     query=ReasonQuery,
     answers=[_CHANGED],
-    errors=[UnknownJob, WrongState, InvalidQuery],
+    errors=[UnknownJob, WrongState, InvalidQuery, TenantFull],
 )
 async def replay(request: Request[ReasonQuery, None]) -> Reply:
     """Begin a new life of the job."""
@@ -167,11 +185,42 @@ async def unhold(request: Request[ReasonQuery, None]) -> Reply:
     return (await _change(request, "unhold"))[1]
 
 
+@route(
+    "POST",
+    "/v1/jobs/{id}/erase",
+    scope=Scope.JOBS_ERASE,
+    summary="Erase a job that has ended, with all that belongs to it, for ever.",
+    query=ReasonQuery,
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.ErasedJob,
+            text="Nothing of it is left in the store.",
+            example={"id": examples.ID},
+        )
+    ],
+    errors=[UnknownJob, WrongState, InvalidQuery],
+)
+async def erase(request: Request[ReasonQuery, None]) -> Reply:
+    """Erase the job; what is noted has its id, and nothing that it held."""
+    service, principal = request.service, request.principal
+    reason = reason_of(request.query)
+    record = await service.record(request.path["id"], principal)
+    try:
+        await Handle[object](service.client, record.job.id).erase(by=principal.name, reason=reason)
+    except WrongState as error:
+        raise WrongState(error.cause, hint=_REMEDIES["erase"], value=error.value) from None
+    await auditing.note(request, About(record.job.id, record.job.tenant, "done"))
+    return Reply(200, shapes.ErasedJob(id=record.job.id))
+
+
 async def _change(request: Request[ReasonQuery, None], verb: str) -> tuple[ChangeAnswer, Reply]:
     """Do an operator's verb in the name of whoever asks, and read the job after it."""
     service, principal = request.service, request.principal
     reason = reason_of(request.query)
     record = await service.record(request.path["id"], principal)
+    if verb in _REVIVES and record.state in TERMINAL:
+        await service.quotas.admit_jobs(principal, 1)
     handle = Handle[object](service.client, record.job.id)
     try:
         match verb:
@@ -188,7 +237,8 @@ async def _change(request: Request[ReasonQuery, None], verb: str) -> tuple[Chang
     except WrongState as error:
         raise WrongState(error.cause, hint=_REMEDIES[verb], value=error.value) from None
     await auditing.note(request, About(record.job.id, record.job.tenant, answer.value))
-    return answer, Reply(200, shapes.job(await service.client.record(record.job.id)))
+    after = await service.client.record(record.job.id)
+    return answer, Reply(200, shapes.job(after, content=principal.has(Scope.JOBS_READ)))
 
 
 @route(
@@ -199,7 +249,7 @@ async def _change(request: Request[ReasonQuery, None], verb: str) -> tuple[Chang
     answers=[
         Answer(
             status=200,
-            kind=shapes.Explanation,
+            kind=explanations.Explanation,
             text="The reasons, the most decisive first.",
             example={
                 "id": examples.ID,
@@ -226,9 +276,11 @@ async def why(request: Request[Nothing, None]) -> Reply:
     found = await service.client.repeatable(lambda: inspector.explain(record.job.id))
     if found is None:
         raise unknown(record.job.id)
-    reasons = [shapes.why_not(reason) for reason in found.reasons]
     status = found.record.status
-    return Reply(200, shapes.Explanation(id=record.job.id, status=status, reasons=reasons))
+    reasons = [
+        explanations.why_not(reason, found.record, request.principal) for reason in found.reasons
+    ]
+    return Reply(200, explanations.Explanation(id=record.job.id, status=status, reasons=reasons))
 
 
 @route(
@@ -270,7 +322,8 @@ async def attempts(request: Request[Nothing, None]) -> Reply:
     record = await service.record(request.path["id"], request.principal)
     inspector = await service.inspector()
     found = await service.client.repeatable(lambda: inspector.attempts(record.job.id))
-    return Reply(200, shapes.Attempts(attempts=list(map(shapes.attempt, found))))
+    whole = request.principal.tenant is None
+    return Reply(200, shapes.Attempts(attempts=[shapes.attempt(n, worker=whole) for n in found]))
 
 
 @route(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import msgspec
 
 from lamplighter import runtime
-from lamplighter.client import raise_conflict
+from lamplighter.client import SPREAD, raise_conflict
 from lamplighter.model import ids
 from lamplighter.model.errors import (
     InvalidArguments,
@@ -24,11 +25,13 @@ from lamplighter.model.errors import (
 )
 from lamplighter.model.job import NewJob
 from lamplighter.model.names import shown
+from lamplighter.model.timetable import milliseconds
 from lamplighter.port.access import About
+from lamplighter.port.store import Engine
 from lamplighter.port.values import JobFilter, SubmitAnswer
 from lamplighter.server import auditing, scheduling, shapes
 from lamplighter.server.auth import Principal, Scope, check_scope
-from lamplighter.server.calendars import calendar_of
+from lamplighter.server.calendars import Instant, calendar_of
 from lamplighter.server.errors import (
     Forbidden,
     InvalidCursor,
@@ -38,10 +41,9 @@ from lamplighter.server.errors import (
     TooManyQueues,
 )
 from lamplighter.server.filters import Choice, job_filter
-from lamplighter.server.paths import location
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
-from lamplighter.server.routes.schedules import COLLECTION, next_run
+from lamplighter.server.routes.schedules import next_run, where
 from lamplighter.server.service import HttpService
 from lamplighter.server.submission import JobSchedule, Submission, new_job
 
@@ -63,6 +65,8 @@ _SCOPE = "POST /v1/jobs"
 """One scope of keys for single jobs and batches: a job repeated in a batch is the same job."""
 _ONCE = ("delay", "run_at", "idempotency_key")
 """What is said of a job that runs once."""
+_AT_ONCE = 50
+"""Jobs that are read at once for a list."""
 _BREATH = 200
 """Jobs of a batch after which other requests have their turn…"""
 _BREATH_BYTES = 16 * 1024
@@ -103,7 +107,7 @@ async def submit(request: Request[Nothing, Submission]) -> Reply:
     new = await new_job(service, request.principal, request.body, scope=_SCOPE, key=request.key)
     # First what may be refused for whoever asks: names that are let in take room from all.
     await service.quotas.admit_jobs(request.principal, 1)
-    await service.queues.admit((new.queue,))
+    await service.queues.admit((new.queue,), request.principal.tenant)
     answer = await service.group_commit.submit(new)
     raise_conflict(new, answer)
     created = answer.answer is SubmitAnswer.CREATED
@@ -125,14 +129,15 @@ async def _schedule(request: Request[Nothing, Submission], times: JobSchedule) -
             value=name,
         )
     given = msgspec.structs.asdict(times)
-    calendar = calendar_of(given)
+    calendar = await asyncio.to_thread(calendar_of, given)
     job = await new_job(service, principal, body, scope=_SCOPE)
-    new = scheduling.made(scheduling.named(times.id, body.type), calendar, job, given)
+    name = scheduling.named(times.id, body.type)
+    new = await asyncio.to_thread(scheduling.made, name, calendar, job, given)
     answer = (await scheduling.put(service, principal, new)).answer
     await auditing.note(request, About(new.id, new.tenant, answer))
-    shape = shapes.Submitted(id=new.id, answer=answer, next_run=await next_run(service, new.id))
+    shape = shapes.Submitted(id=new.id, answer=answer, next_run=await next_run(service, new))
     status = 201 if answer == "created" else 200
-    return Reply(status, shape, {"Location": location(COLLECTION, new.id)})
+    return Reply(status, shape, {"Location": where(principal, new)})
 
 
 @route(
@@ -156,7 +161,7 @@ async def submit_batch(request: Request[Nothing, list[Submission]]) -> Reply:
     service = request.service
     jobs = await _checked(request)
     await service.quotas.admit_jobs(request.principal, len(jobs))
-    await _admit_queues(service, jobs)
+    await _admit_queues(service, jobs, request.principal.tenant)
     answers = await service.client.submit(jobs) if jobs else []
     return Reply(
         200,
@@ -170,7 +175,7 @@ async def submit_batch(request: Request[Nothing, list[Submission]]) -> Reply:
 async def _checked(request: Request[Nothing, list[Submission]]) -> Sequence[NewJob]:
     """Check all jobs of a batch; an error says which one it is about."""
     service, jobs = request.service, list[NewJob]()
-    shard, since, size = service.client.shard, 0, 0
+    divided, shard, since, size = await service.client.is_divided(), service.client.shard, 0, 0
     for number, given in enumerate(request.body):
         if since == _BREATH or size > _BREATH_BYTES:
             since = size = 0
@@ -187,16 +192,19 @@ async def _checked(request: Request[Nothing, list[Submission]]) -> Sequence[NewJ
             error.cause = f"jobs[{number}]: {error.cause}"
             raise
         since, size = since + 1, size + len(new.args)
-        # Jobs without keys stay together: in a store of several shards that is one write.
-        elsewhere = new.key is None and ids.shard_of(new.id) != shard
-        jobs.append(replace(new, id=ids.moved(new.id, shard)) if elsewhere else new)
+        if divided and new.key is None:
+            # Neighbours go to the same shard, that is one write; very many do not.
+            if number % SPREAD == 0:
+                shard = runtime.random_bits(ids.SHARD_BITS)
+            new = replace(new, id=ids.moved(new.id, shard))
+        jobs.append(new)
     return jobs
 
 
-async def _admit_queues(service: HttpService, jobs: Sequence[NewJob]) -> None:
+async def _admit_queues(service: HttpService, jobs: Sequence[NewJob], tenant: str | None) -> None:
     """Let the queues of a batch in; an error says which job it is about."""
     try:
-        await service.queues.admit(job.queue for job in jobs)
+        await service.queues.admit((job.queue for job in jobs), tenant)
     except TooManyQueues as error:
         number = next(place for place, job in enumerate(jobs) if job.queue == error.value)
         error.cause = f"jobs[{number}]: {error.cause}"
@@ -208,8 +216,12 @@ class JobQuery(Choice, kw_only=True, forbid_unknown_fields=True):
 
     status: list[str] = msgspec.field(default_factory=list[str])
     """A status, or `pending` (scheduled, ready, retrying) or `failed` (dead)."""
+    created_after: Instant | None = None
+    """Created at this instant or later…"""
+    created_before: Instant | None = None
+    """…and before this one."""
     limit: Annotated[int, msgspec.Meta(ge=1)] = DEFAULT_PAGE
-    """Jobs on a page."""
+    """Jobs on a page; more than the setting `http_page` are cut to that."""
     cursor: str | None = None
     """`next` of the page before."""
 
@@ -236,16 +248,38 @@ async def list_jobs(request: Request[JobQuery, None]) -> Reply:
     which = _filter(query, request.principal)
     if which is None:
         return Reply(200, shapes.JobPage(jobs=[], next=None))
-    page, following = await service.page(
-        query,
-        f"jobs {which!r}",
-        lambda engine, limit, place: engine.inspector.jobs(which, limit=limit, cursor=place),
-    )
-    return Reply(200, shapes.JobPage(jobs=list(map(shapes.job, page.jobs)), next=following))
+    found: list[shapes.Job] = []
+
+    async def read(engine: Engine, limit: int, place: str | None) -> _Read:
+        found.clear()
+        # Some at a time: records have all that is left out of a list, and that may be much.
+        while True:
+            step = min(_AT_ONCE, limit - len(found))
+            page = await engine.inspector.jobs(which, limit=step, cursor=place)
+            found.extend(map(shapes.brief, page.jobs))
+            place = page.cursor
+            if place is None or len(found) >= limit or len(page.jobs) < step:
+                return _Read(place)
+
+    _, following = await service.page(query, f"jobs {which!r}", read)
+    return Reply(200, shapes.JobPage(jobs=found, next=following))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    cursor: str | None
 
 
 def _filter(query: JobQuery, principal: Principal) -> JobFilter | None:
     try:
-        return job_filter(query, principal, query.status)
+        found = job_filter(query, principal, query.status)
     except LamplighterError as error:
         raise InvalidQuery(error.cause, hint=error.hint, value=error.value) from None
+    after, before = query.created_after, query.created_before
+    if found is None or (after is None and before is None):
+        return found
+    return replace(
+        found,
+        created_after_ms=None if after is None else milliseconds(after),
+        created_before_ms=None if before is None else milliseconds(before),
+    )

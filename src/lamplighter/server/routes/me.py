@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
-from lamplighter.server.auth import Scope
+from lamplighter.server.auth import Principal, Scope
+from lamplighter.server.marks import instant
 from lamplighter.server.route import Answer, Nothing, Reply, Request, route
+from lamplighter.server.service import HttpService
+
+
+class SessionShape(msgspec.Struct, kw_only=True, frozen=True):
+    """The session of a browser."""
+
+    csrf: str
+    """Sent as the header `X-CSRF-Token` with each request of the session that changes something."""
+    ends_at: datetime
+    """When it ends, whatever is done in it."""
+    idle_seconds: float
+    """How long it lasts while nothing is done. Requests with the header `X-User-Active` count, and
+    changes."""
 
 
 class Me(msgspec.Struct, kw_only=True, frozen=True):
@@ -16,6 +32,10 @@ class Me(msgspec.Struct, kw_only=True, frozen=True):
     """All that they have, with those that others include."""
     tenant: str | None
     """The only tenant whose jobs and schedules exist for them; null: all do."""
+    session: SessionShape | msgspec.UnsetType = msgspec.UNSET
+    """Only in a session: what the page has to know of it."""
+    dev: bool | msgspec.UnsetType = msgspec.UNSET
+    """Only under `lamplighter dev`: there is a program to look at, at `/v1/dev`."""
 
 
 @route(
@@ -39,5 +59,23 @@ class Me(msgspec.Struct, kw_only=True, frozen=True):
 )
 async def show(request: Request[Nothing, None]) -> Reply:
     """Say who is asking."""
-    who = request.principal
-    return Reply(200, Me(name=who.name, scopes=sorted(who.scopes), tenant=who.tenant))
+    return Reply(200, me_of(request.principal, request.service))
+
+
+def me_of(who: Principal, service: HttpService) -> Me:
+    """Return who somebody is, and what their session needs."""
+    sessions = service.sessions
+    session: SessionShape | msgspec.UnsetType = msgspec.UNSET
+    if sessions is not None and who.session is not None:
+        session = SessionShape(
+            csrf=sessions.csrf(who.session),
+            ends_at=instant(who.session.ends * 1000),
+            idle_seconds=sessions.idle,
+        )
+    return Me(
+        name=who.name,
+        scopes=sorted(who.scopes),
+        tenant=who.tenant,
+        session=session,
+        dev=True if service.in_development else msgspec.UNSET,
+    )

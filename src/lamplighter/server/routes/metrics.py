@@ -10,7 +10,7 @@ from lamplighter.server.route import Answer, Nothing, Reply, Request, route
 @route(
     "GET",
     "/metrics",
-    scope=Scope.OPERATOR,
+    scope=Scope.OPERATOR_READ,
     whole=True,
     summary="Give the metrics of this process and of the store, in the format of Prometheus.",
     answers=[

@@ -14,7 +14,7 @@ from lamplighter.server.routes import examples
 @route(
     "GET",
     "/v1/overview",
-    scope=Scope.OPERATOR,
+    scope=Scope.OPERATOR_READ,
     whole=True,
     summary="Look at the whole store: what waits and runs, how late, how much is done.",
     answers=[

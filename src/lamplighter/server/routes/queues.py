@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from lamplighter.model.errors import InvalidName, InvalidOption, InvalidTime
+from lamplighter.client import queue_in_use, wake_workers
+from lamplighter.model.errors import InvalidName, InvalidOption, InvalidTime, WrongState
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.names import check_name, shown
 from lamplighter.options import positive_seconds
 from lamplighter.port.access import About
 from lamplighter.port.store import queue_topic
-from lamplighter.port.values import QueueInfo, QueueSettings
+from lamplighter.port.values import ChangeAnswer, QueueInfo, QueueSettings
 from lamplighter.server import auditing, shapes
 from lamplighter.server.auth import Scope
 from lamplighter.server.errors import InvalidQuery, UnknownName
@@ -25,7 +26,7 @@ _QUEUE = Answer(status=200, kind=shapes.Queue, text="The queue.", example=exampl
 @route(
     "GET",
     "/v1/queues",
-    scope=Scope.OPERATOR,
+    scope=Scope.OPERATOR_READ,
     whole=True,
     summary="List the queues.",
     answers=[
@@ -40,13 +41,14 @@ _QUEUE = Answer(status=200, kind=shapes.Queue, text="The queue.", example=exampl
 async def list_queues(request: Request[Nothing, None]) -> Reply:
     """Read the queues."""
     found = await _queues(request.service)
-    return Reply(200, shapes.Queues(queues=list(map(shapes.queue, found))))
+    queues = [shapes.queue(each, request.principal) for each in found]
+    return Reply(200, shapes.Queues(queues=queues))
 
 
 @route(
     "GET",
     "/v1/queues/{name}",
-    scope=Scope.OPERATOR,
+    scope=Scope.OPERATOR_READ,
     whole=True,
     summary="Look at a queue.",
     answers=[_QUEUE],
@@ -54,7 +56,8 @@ async def list_queues(request: Request[Nothing, None]) -> Reply:
 )
 async def show(request: Request[Nothing, None]) -> Reply:
     """Read one of the queues."""
-    return Reply(200, shapes.queue(await _queue(request.service, request.path["name"])))
+    found = await _queue(request.service, request.path["name"])
+    return Reply(200, shapes.queue(found, request.principal))
 
 
 class QueueChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -94,16 +97,45 @@ async def put(request: Request[ReasonQuery, QueueChange]) -> Reply:
     service.queues.learn(name)
     await auditing.note(request, About(name))
     await engine.wakeup.notify(queue_topic(name))
-    return Reply(200, shapes.queue(await _queue(service, name)))
+    return Reply(200, shapes.queue(await _queue(service, name), request.principal))
+
+
+@route(
+    "DELETE",
+    "/v1/queues/{name}",
+    scope=Scope.OPERATOR,
+    whole=True,
+    summary="Remove an empty queue that nobody serves, with its settings.",
+    query=ReasonQuery,
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.RemovedQueue,
+            text="It is listed no more, and its name is free again.",
+            example={"name": "payments", "answer": "done"},
+        )
+    ],
+    errors=[UnknownName, WrongState, InvalidQuery],
+)
+async def remove(request: Request[ReasonQuery, None]) -> Reply:
+    """Remove the queue."""
+    service, name, reason = request.service, request.path["name"], reason_of(request.query)
+    engine, by = await service.client.engine(), request.principal.name
+    answer = await service.client.repeatable(
+        lambda: engine.settings.remove_queue(name, by=by, reason=reason)
+    )
+    if answer is ChangeAnswer.UNKNOWN:
+        raise unknown_name("queue", name)
+    if answer is ChangeAnswer.CONFLICT:
+        raise queue_in_use(name)
+    service.queues.forget(name)
+    await auditing.note(request, About(name, answer=answer.value))
+    return Reply(200, shapes.RemovedQueue(name=name, answer=answer.value))
 
 
 async def wake(service: HttpService) -> None:
     """Wake all workers, because something that kept jobs from running may have changed."""
-    engine = await service.client.engine()
-    # There may be many more queues than those that anybody serves.
-    workers = await service.client.repeatable(engine.inspector.workers)
-    for name in sorted({name for worker in workers for name in worker.queues}):
-        await engine.wakeup.notify(queue_topic(name))
+    await wake_workers(await service.client.engine())
 
 
 def unknown_name(what: str, name: str) -> UnknownName:

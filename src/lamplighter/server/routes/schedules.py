@@ -17,9 +17,9 @@ from lamplighter.model.errors import (
     PayloadTooLarge,
     UnknownType,
 )
-from lamplighter.model.names import check_schedule
+from lamplighter.model.names import DEFAULT_TENANT, check_schedule
 from lamplighter.port.access import About
-from lamplighter.port.schedules import ScheduleFilter
+from lamplighter.port.schedules import NewSchedule, ScheduleFilter
 from lamplighter.schedules import Schedule
 from lamplighter.server import auditing, scheduling
 from lamplighter.server import schedule_shapes as shapes
@@ -63,7 +63,7 @@ _WHERE = {"Location": "Where the schedule is."}
     "POST",
     COLLECTION,
     scope=Scope.SCHEDULES_WRITE,
-    summary="Make a schedule, or change the one of this id. It fires no occurrence twice.",
+    summary="Make a schedule, or change the tenant's one of this id. It fires no occurrence twice.",
     body=Body(kind=NewScheduleBody, example=examples.NEW_SCHEDULE),
     answers=[
         Answer(
@@ -91,18 +91,27 @@ async def put(request: Request[Nothing, NewScheduleBody]) -> Reply:
     await auditing.note(request, About(new.id, new.tenant, answer.answer))
     shape = shapes.PutSchedule(
         id=new.id,
+        tenant=new.tenant,
         answer=answer.answer,
         version=answer.version,
-        next_run=await next_run(service, new.id),
+        next_run=await next_run(service, new),
     )
     status = 201 if answer.answer == "created" else 200
-    return Reply(status, shape, {"Location": location(COLLECTION, new.id)})
+    return Reply(status, shape, {"Location": where(principal, new)})
 
 
-async def next_run(service: HttpService, schedule_id: str) -> datetime | None:
+def where(principal: Principal, new: NewSchedule) -> str:
+    """Return where whoever asks finds a schedule: operators name other tenants than the default."""
+    named = principal.tenant is None and new.tenant != DEFAULT_TENANT
+    return location(COLLECTION, new.id, tenant=new.tenant if named else None)
+
+
+async def next_run(service: HttpService, new: NewSchedule) -> datetime | None:
     """Say when a schedule that was just put is fired next, as the store has it."""
     engine = await service.client.engine()
-    found = await service.client.repeatable(lambda: engine.schedules.schedule(schedule_id))
+    found = await service.client.repeatable(
+        lambda: engine.schedules.schedule(new.id, tenant=new.tenant)
+    )
     return None if found is None else shapes.next_run(Schedule(found))
 
 
@@ -138,7 +147,7 @@ class ScheduleQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Ids that begin so."""
     held: bool | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] = DEFAULT_PAGE
-    """Schedules on a page."""
+    """Schedules on a page; more than the setting `http_page` are cut to that."""
     cursor: str | None = None
     """`next` of the page before."""
 
@@ -147,7 +156,7 @@ class ScheduleQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     "GET",
     COLLECTION,
     scope=Scope.SCHEDULES_READ,
-    summary="List schedules by id.",
+    summary="List schedules by tenant and id.",
     query=ScheduleQuery,
     answers=[
         Answer(
@@ -170,7 +179,7 @@ async def list_schedules(request: Request[ScheduleQuery, None]) -> Reply:
         f"schedules {which!r}",
         lambda engine, limit, place: engine.schedules.schedules(which, limit=limit, cursor=place),
     )
-    shown = [shapes.schedule(Schedule(record)) for record in page.schedules]
+    shown = [shapes.brief(Schedule(record), request.principal) for record in page.schedules]
     return Reply(200, shapes.SchedulePage(schedules=shown, next=following))
 
 

@@ -25,7 +25,7 @@ class StatsQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 @route(
     "GET",
     "/v1/stats",
-    scope=Scope.OPERATOR,
+    scope=Scope.OPERATOR_READ,
     whole=True,
     summary="Say what happened, minute by minute, and how late jobs began.",
     query=StatsQuery,

@@ -26,7 +26,7 @@ _TENANT = Answer(status=200, kind=shapes.Tenant, text="The tenant.", example=exa
 @route(
     "GET",
     "/v1/tenants",
-    scope=Scope.OPERATOR,
+    scope=Scope.OPERATOR_READ,
     whole=True,
     summary="List the tenants that have settings, waiting or running jobs; at most 1,000.",
     answers=[
@@ -41,13 +41,14 @@ _TENANT = Answer(status=200, kind=shapes.Tenant, text="The tenant.", example=exa
 async def list_tenants(request: Request[Nothing, None]) -> Reply:
     """Read the tenants."""
     found = await _tenants(request.service)
-    return Reply(200, shapes.Tenants(tenants=list(map(shapes.tenant, found))))
+    tenants = [shapes.tenant(each, request.principal) for each in found]
+    return Reply(200, shapes.Tenants(tenants=tenants))
 
 
 @route(
     "GET",
     "/v1/tenants/{name}",
-    scope=Scope.OPERATOR,
+    scope=Scope.OPERATOR_READ,
     summary="Look at a tenant.",
     answers=[_TENANT],
     errors=[UnknownName],
@@ -58,7 +59,7 @@ async def show(request: Request[Nothing, None]) -> Reply:
     found = await _tenant(request.service, name) if request.principal.sees(name) else None
     if found is None:
         raise unknown_name("tenant", name)
-    return Reply(200, shapes.tenant(found))
+    return Reply(200, shapes.tenant(found, request.principal))
 
 
 class TenantChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -98,7 +99,7 @@ async def put(request: Request[ReasonQuery, TenantChange]) -> Reply:
     found = await _tenant(service, name)
     if found is None:
         found = TenantInfo(name=name, weight=body.weight or DEFAULT_WEIGHT)
-    return Reply(200, shapes.tenant(found))
+    return Reply(200, shapes.tenant(found, request.principal))
 
 
 async def _tenants(service: HttpService) -> list[TenantInfo]:

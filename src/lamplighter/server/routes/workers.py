@@ -10,7 +10,7 @@ from lamplighter.server.route import Answer, Nothing, Reply, Request, route
 @route(
     "GET",
     "/v1/workers",
-    scope=Scope.OPERATOR,
+    scope=Scope.OPERATOR_READ,
     whole=True,
     summary="List the workers and how they are.",
     answers=[

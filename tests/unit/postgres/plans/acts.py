@@ -1,22 +1,19 @@
 """The verbs, each with a hundred jobs; what one needs is made ready before it is watched."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
+from lamplighter.engines.postgres.call import Row
 from lamplighter.engines.postgres.verbs import inspect, rescue
-from lamplighter.engines.postgres.verbs.cancel import cancel
+from lamplighter.engines.postgres.verbs.change import change
 from lamplighter.engines.postgres.verbs.claim import claim
 from lamplighter.engines.postgres.verbs.explain import explain
-from lamplighter.engines.postgres.verbs.hold import hold
 from lamplighter.engines.postgres.verbs.prune import prune
-from lamplighter.engines.postgres.verbs.purge import purge
 from lamplighter.engines.postgres.verbs.record import record
 from lamplighter.engines.postgres.verbs.renew import renew
-from lamplighter.engines.postgres.verbs.replay import replay
-from lamplighter.engines.postgres.verbs.retry import retry
 from lamplighter.engines.postgres.verbs.settle import settle
 from lamplighter.engines.postgres.verbs.submit import submit
-from lamplighter.engines.postgres.verbs.unhold import unhold
-from lamplighter.model.job import NewJob
+from lamplighter.model.changes import Action
+from lamplighter.model.job import Claim, NewJob
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import (
     abandoned,
@@ -89,6 +86,42 @@ async def _settle(call: Caller) -> Act:
     return lambda: settle(call, ended)
 
 
+class _Crowded:
+    """A caller who always meets somebody else's lock, and sends what is to be sent then."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+        self.schema = call.schema
+
+    def function(self, name: str) -> str:
+        return self._call.function(name)
+
+    async def rows(
+        self,
+        statement: str,
+        parameters: Sequence[object] = (),
+        *,
+        urgent: bool = False,
+        instead: str | None = None,
+    ) -> list[Row]:
+        return await self._call.rows(instead or statement, parameters)
+
+
+async def _record_unlocked(call: Caller) -> Act:
+    said = [recording(one, "one", "two") for one in await _running(call)]
+    return lambda: record(_Crowded(call), said)
+
+
+async def _settle_unlocked(call: Caller) -> Act:
+    ended = [completed(one) for one in await _running(call)]
+    return lambda: settle(_Crowded(call), ended)
+
+
+async def _running(call: Caller) -> list[Claim]:
+    """Give claims that other verbs have left behind."""
+    return (await rescue.claims_of(call, "worker-1"))[:MANY]
+
+
 async def _settle_again(call: Caller) -> Act:
     ended = [completed(one) for one in await take(call, MANY)]
     await settle(call, ended)
@@ -120,33 +153,33 @@ async def _let_expire(call: Caller) -> None:
 
 async def _cancel(call: Caller) -> Act:
     chosen = _some(call, "job", "state = 'waiting' AND seq % 3 = 0")
-    return lambda: cancel(call, chosen, *WHO)
+    return lambda: change(call, chosen, Action.CANCEL, *WHO)
 
 
 async def _hold(call: Caller) -> Act:
     chosen = _some(call, "job", "state = 'waiting' AND hold IS NULL AND seq % 3 = 1")
-    return lambda: hold(call, chosen, *WHO)
+    return lambda: change(call, chosen, Action.HOLD, *WHO)
 
 
 async def _unhold(call: Caller) -> Act:
     chosen = _some(call, "job", "hold IS NOT NULL")
-    return lambda: unhold(call, chosen, *WHO)
+    return lambda: change(call, chosen, Action.UNHOLD, *WHO)
 
 
 async def _retry(call: Caller) -> Act:
     chosen = _some(call, "job", "state = 'waiting' AND due > now_ms()")[: MANY // 2]
     chosen += _some(call, "dead")[: MANY // 2]
-    return lambda: retry(call, chosen, *WHO)
+    return lambda: change(call, chosen, Action.RETRY, *WHO)
 
 
 async def _replay(call: Caller) -> Act:
     chosen = _some(call, "done", "seq % 3 = 0")[: MANY // 2] + _some(call, "dead")[: MANY // 2]
-    return lambda: replay(call, chosen, *WHO)
+    return lambda: change(call, chosen, Action.REPLAY, *WHO)
 
 
 async def _purge(call: Caller) -> Act:
     chosen = _some(call, "done", "seq % 3 = 1")[: MANY // 2] + _some(call, "dead")[: MANY // 2]
-    return lambda: purge(call, chosen, *WHO)
+    return lambda: change(call, chosen, Action.PURGE, *WHO)
 
 
 async def _prune(call: Caller) -> Act:
@@ -189,7 +222,9 @@ ACTS: dict[str, Callable[[Caller], Awaitable[Act]]] = {
     "claim of nothing": _claim_nothing,
     "renew": _renew,
     "record": _record,
+    "record what is not locked": _record_unlocked,
     "settle": _settle,
+    "settle what is not locked": _settle_unlocked,
     "settle again": _settle_again,
     "settle failures": _settle_failures,
     "rescue": _rescue,

@@ -65,7 +65,12 @@ class Caller:
         return f'"{self.schema}"."{name}"'
 
     async def rows(
-        self, statement: str, parameters: Sequence[object] = (), *, urgent: bool = False
+        self,
+        statement: str,
+        parameters: Sequence[object] = (),
+        *,
+        urgent: bool = False,
+        instead: str | None = None,
     ) -> list[Row]:
         return self.run(statement, parameters)
 

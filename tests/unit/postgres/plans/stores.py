@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from lamplighter.engines.postgres.engine import PostgresEngine
+from lamplighter.connect import connect
 from tests.servers.postgres import Server
 from tests.unit.postgres.plans.acts import ACTS
 from tests.unit.postgres.plans.caller import Caller
@@ -67,6 +67,6 @@ async def _look(call: Caller) -> dict[str, Plans]:
 
 
 async def _make(url: str) -> None:
-    engine = PostgresEngine(url)
+    engine = connect(url)
     await engine.open()
     await engine.close()

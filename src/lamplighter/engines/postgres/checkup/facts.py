@@ -11,8 +11,9 @@ from typing import Any
 
 from psycopg import Error, sql
 
-from lamplighter.engines.postgres import server
+from lamplighter.engines.postgres import rights, server
 from lamplighter.engines.postgres.connection import Connection
+from lamplighter.engines.postgres.strangers import Stranger
 from lamplighter.port.checkup import Overdue
 
 
@@ -143,6 +144,8 @@ class Facts:
     """Whether a wake-up arrived; None where none is wanted."""
     overdue: Overdue | None = None
     """None where that cannot be read."""
+    stranger: Stranger | None = None
+    """Somebody else than the owner of the store who has a hand in its schema."""
 
     def setting(self, name: str, default: str = "") -> str:
         """Give the value of a setting for our session."""
@@ -164,7 +167,8 @@ def statement() -> str:
 async def read(connection: Connection, schema: str) -> dict[str, Any]:
     """Ask the server, and give the fields of Facts that it knows."""
     query: Any = statement()
-    cursor = await connection.execute(query, {"schema": schema})
+    given = {"schema": schema, "guarded": list(rights.GUARDED)}
+    cursor = await connection.execute(query, given)
     row: Any = await cursor.fetchone()
     found: dict[str, Any] = json.loads(row[0])
     return {
@@ -185,7 +189,7 @@ FROM (SELECT schedule.wake
       FROM {schema}.schedule
       WHERE schedule.wake IS NOT NULL AND schedule.hold IS NULL
         AND schedule.wake <= (SELECT {schema}.now_ms())
-      ORDER BY schedule.wake, schedule.due, schedule.id
+      ORDER BY schedule.wake, schedule.due, schedule.key
       LIMIT 10000) AS d
 """
 

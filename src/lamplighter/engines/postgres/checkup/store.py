@@ -21,6 +21,12 @@ def schema(facts: Facts) -> Finding:
     if facts.refusal is not None:
         cause, hint = facts.refusal
         return problem("schema", cause, hint)
+    if facts.version == 0 and facts.stranger is not None:
+        return problem(
+            "schema",
+            f"there is no store yet, and none can be made safely: {facts.stranger.cause}",
+            facts.stranger.remedy(facts.user, facts.schema),
+        )
     if facts.version == 0:
         return problem(
             "schema",
@@ -103,6 +109,14 @@ def _lacking(facts: Facts, *, reading: bool) -> Iterable[str]:
 
 def guard(facts: Facts) -> Finding:
     """Functions that act as the owner cannot be turned against the owner."""
+    if facts.stranger is not None:
+        owner = facts.host.owner or facts.user
+        return problem(
+            "guard",
+            f"{facts.stranger.cause}, and could have functions of their own run with the rights of "
+            f"the owner `{owner}` and of everybody who uses the store",
+            facts.stranger.remedy(owner, facts.schema),
+        )
     acting = [one for one in facts.routines if one.definer]
     loose = [one.name for one in acting if one.everybody or not one.path]
     if loose:

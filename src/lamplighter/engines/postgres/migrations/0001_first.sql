@@ -29,8 +29,15 @@ INSERT INTO meta (name, value) VALUES ('settings', 1);
 CREATE TABLE queue (
     name text COLLATE "C" PRIMARY KEY,
     max_wait bigint NOT NULL DEFAULT 60000,
-    hold text
+    hold text,
+    removed boolean NOT NULL DEFAULT false  -- listed only while it has jobs
 );
+
+CREATE TABLE brought (
+    queue text COLLATE "C" PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL        -- whose token has brought the queue
+);
+CREATE INDEX brought_by ON brought (tenant);
 
 CREATE TABLE band (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -165,13 +172,15 @@ CREATE TABLE job (
     expires bigint,               -- end of the lease; set exactly while running
     lease_ms bigint,
     error text,
-    fingerprint text
+    fingerprint text,
+    started integer               -- the lease whose start was marked; at most once only
 ) WITH (fillfactor = 80);
 CREATE INDEX job_waiting ON job (lane, tenant, due, seq) WHERE state = 'waiting' AND hold IS NULL;
 -- Never to be taken for the index above: see turn_in_line.
 CREATE INDEX job_newest ON job (seq) WHERE state = 'waiting' AND hold IS NULL AND seq > 0;
 CREATE INDEX job_running ON job (expires) WHERE state = 'running';
-CREATE INDEX job_held ON job (seq) WHERE state <> 'running' AND (hold IS NOT NULL OR state = 'blocked');
+-- The tenant only so that it can be read from the index: one more index would cost every job.
+CREATE INDEX job_held ON job (seq, tenant) WHERE state <> 'running' AND (hold IS NOT NULL OR state = 'blocked');
 
 CREATE TABLE done (
     seq bigint NOT NULL,
@@ -268,7 +277,9 @@ CREATE TABLE worker (
     pid integer NOT NULL,
     queues text NOT NULL,
     slots integer NOT NULL,
+    version_slot integer NOT NULL DEFAULT 0,
     running integer NOT NULL DEFAULT 0,
+    unstarted uuid[] NOT NULL DEFAULT '{}',  -- claimed jobs whose handlers were not called
     joined bigint NOT NULL,
     beat bigint NOT NULL
 ) WITH (fillfactor = 50);
@@ -317,3 +328,132 @@ ALTER TABLE sweep SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_thr
                        autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE request SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
                          autovacuum_vacuum_cost_delay = 0);
+
+-- Schedules: calendars that make jobs, and what became of their occurrences.
+--
+-- schedule  one row each. `wake` is when it is to be handed out: when it is due, when the lease of
+--           whoever has it ends, or when something happened to it; never before it was written.
+-- run       one row per occurrence that got a job or was skipped, or per stretch of skipped ones.
+--           Whoever writes runs has locked their schedule.
+-- vigil     how far due schedules have been handed out: none wakes before `clean`, as far as one
+--           looked; `whole` is when one last looked at all. See `sweep`.
+
+CREATE TABLE schedule (
+    tenant text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,     -- unique in its tenant
+    key text COLLATE "C" GENERATED ALWAYS AS (tenant || E'\x01' || id) STORED PRIMARY KEY,
+    spec text NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    version bigint NOT NULL DEFAULT 1,
+    cursor bigint NOT NULL,
+    due bigint,                   -- NULL: never
+    wake bigint,                  -- NULL: not before something happens to it
+    created bigint NOT NULL,
+    changed bigint NOT NULL,
+    fired bigint NOT NULL DEFAULT 0,
+    skipped bigint NOT NULL DEFAULT 0,
+    failures bigint NOT NULL DEFAULT 0,
+    good bigint NOT NULL DEFAULT 0,   -- its runs that succeeded and are kept
+    rest bigint NOT NULL DEFAULT 0,   -- its other runs that have ended and are kept
+    last_due bigint,
+    last_job uuid,
+    active uuid,                  -- the job of the run that others must not overlap; may have ended
+    hold text,                    -- who, why, when; NULL is not held
+    backfill text,                -- from, to, cursor, limit, made; NULL is none
+    zones text NOT NULL DEFAULT ''
+) WITH (fillfactor = 70);
+CREATE INDEX schedule_wake ON schedule (wake, due, key) WHERE wake IS NOT NULL AND hold IS NULL;
+
+CREATE TABLE run (
+    schedule text COLLATE "C" NOT NULL,   -- its key
+    due bigint NOT NULL,
+    kind text NOT NULL,           -- due · trigger · backfill
+    state text NOT NULL,          -- queued · started · skipped · or how its job ended
+    at bigint NOT NULL,
+    job uuid,                     -- of a skipped trigger: the one that was not made
+    reason text,
+    first bigint,
+    number bigint,                -- NULL: very many
+    finished bigint,
+    PRIMARY KEY (schedule, due)
+);
+CREATE INDEX run_job ON run (job) WHERE job IS NOT NULL;
+CREATE INDEX run_queued ON run (schedule, due) WHERE state = 'queued';
+CREATE INDEX run_backfill ON run (schedule, due) WHERE kind = 'backfill' AND state = 'started';
+CREATE INDEX run_good ON run (schedule, due) WHERE state = 'succeeded';
+CREATE INDEX run_rest ON run (schedule, due)
+    WHERE state <> 'queued' AND state <> 'started' AND state <> 'succeeded';
+
+CREATE TABLE vigil (
+    version bigint NOT NULL,
+    clean bigint NOT NULL,
+    whole bigint NOT NULL
+);
+CREATE INDEX vigil_newest ON vigil (version DESC);
+
+ALTER TABLE schedule SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+                          autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE run SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000,
+                     autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE vigil SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+                       autovacuum_vacuum_cost_delay = 0);
+
+-- Who may call a service, and what they have changed.
+--
+-- token  one row per token that was made; the token itself stands nowhere, only its digest.
+-- spent  what is good for a single use and was used, until nobody would take it any more.
+-- audit  one row per change that somebody made.
+
+CREATE TABLE spent (
+    what text COLLATE "C" PRIMARY KEY,
+    holder text NOT NULL,         -- who used it
+    ends bigint NOT NULL
+);
+CREATE INDEX spent_ends ON spent (ends, what);
+
+CREATE TABLE token (
+    prefix text COLLATE "C" PRIMARY KEY,
+    digest text NOT NULL,
+    name text NOT NULL,
+    scopes text NOT NULL,         -- with blanks between them
+    tenant text COLLATE "C",      -- NULL: all
+    created bigint NOT NULL,
+    created_by text NOT NULL,
+    expires bigint,               -- NULL: never
+    revoked text,                 -- who, why, when; NULL is not revoked
+    ended bigint                  -- when it stops or has stopped to be good; NULL: never
+);
+CREATE INDEX token_ended ON token (ended, prefix) WHERE ended IS NOT NULL;
+
+CREATE TABLE audit (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    who text NOT NULL,
+    action text NOT NULL,
+    object text NOT NULL,
+    answer text NOT NULL,
+    tenant text COLLATE "C",
+    reason text NOT NULL
+);
+CREATE UNIQUE INDEX audit_id ON audit (id);
+CREATE INDEX audit_tenant ON audit (tenant, seq);
+CREATE INDEX audit_at ON audit (at, seq);
+
+-- What workers did, minute by minute, for a day.
+--
+-- activity  one row per minute in which something was tallied; the counts are in the order of
+--           `Tally.numbers`.
+-- tally     the last tally of each worker, so that one that is repeated counts once.
+
+CREATE TABLE activity (
+    minute bigint PRIMARY KEY,
+    counts bigint[] NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE tally (
+    worker text COLLATE "C" PRIMARY KEY,
+    number bigint NOT NULL,
+    at bigint NOT NULL
+) WITH (fillfactor = 70);
+CREATE INDEX tally_age ON tally (at);

@@ -17,7 +17,7 @@
 CREATE OR REPLACE FUNCTION fold(
     band_ integer, lanes_ integer[], dues_ bigint[], free_ boolean[], clock_ bigint,
     seen_ pg_snapshot, now_ bigint, before_ bigint,
-    OUT job_ tid, OUT from_ integer, OUT size_ bigint, OUT once_ boolean, OUT after_ bigint,
+    OUT job_ tid, OUT from_ integer, OUT size_ bigint, OUT after_ bigint,
     OUT more_ boolean, OUT all_ boolean, OUT touched_ integer[], OUT new_dues_ bigint[]
 )
 LANGUAGE plpgsql AS $$
@@ -66,7 +66,6 @@ BEGIN
             job_ := one_.job_;
             from_ := one_.lane_;
             size_ := one_.size_;
-            once_ := one_.once_;
             after_ := one_.after_;
         ELSIF one_.lane_ IS NOT NULL THEN
             touched_ := ARRAY[one_.lane_];
@@ -162,8 +161,7 @@ $$;
 CREATE OR REPLACE FUNCTION fold_one(
     band_ integer, place_ tid, lanes_ integer[], free_ boolean[], clock_ bigint, now_ bigint,
     before_ bigint,
-    OUT lane_ integer, OUT due_ bigint, OUT job_ tid, OUT size_ bigint, OUT once_ boolean,
-    OUT after_ bigint
+    OUT lane_ integer, OUT due_ bigint, OUT job_ tid, OUT size_ bigint, OUT after_ bigint
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -179,8 +177,7 @@ BEGIN
     RETURNING arrival.lane, arrival.tenant, arrival.due, arrival.seq INTO new_;
     SELECT j.*, lead(j.due) OVER () AS next_due, lead(j.seq) OVER () AS next_seq INTO head_
     FROM (
-        SELECT job.ctid AS place, job.due, job.seq, job.cost, job.size,
-               job.delivery IS NOT NULL AS once
+        SELECT job.ctid AS place, job.due, job.seq, job.cost, job.size
         FROM job
         WHERE job.lane = new_.lane
           AND job.tenant = new_.tenant
@@ -229,7 +226,6 @@ BEGIN
     THEN
         job_ := head_.place;
         size_ := head_.size;
-        once_ := head_.once;
         after_ := time_;
         PERFORM charge(band_, new_.tenant, share_,
                        time_ + 1000000::bigint * head_.cost / coalesce(tenant_.weight, 1));

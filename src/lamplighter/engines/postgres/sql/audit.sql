@@ -1,19 +1,24 @@
 -- note_audit and its reads: what somebody has changed.
 
 -- note_audit: add entries in their order; one that is there already is left as it is.
--- Guard: unique id. An entry is nobody's where `owned_` is false.
+-- Guard: unique id. An entry is nobody's where `owned_` is false. As the owner of the store: those
+-- who run jobs add to the log, and change nothing in it.
 CREATE OR REPLACE FUNCTION note_audit(
     ids_ text[], who_ text[], actions_ text[], objects_ text[], answers_ text[], tenants_ text[],
     owned_ boolean[], reasons_ text[]
 ) RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, @schema@, pg_temp AS $$
 DECLARE
-    now_ bigint := now_ms();
+    now_ bigint := @schema@.now_ms();
 BEGIN
-    INSERT INTO audit (id, at, who, action, object, answer, tenant, reason)
+    INSERT INTO @schema@.audit (id, at, who, action, object, answer, tenant, reason)
     SELECT u.id, now_, u.who, u.action, u.object, u.answer,
            CASE WHEN u.owned THEN u.tenant END, u.reason
-    FROM unnest(ids_, who_, actions_, objects_, answers_, tenants_, owned_, reasons_)
+    FROM ROWS FROM (
+             pg_catalog.unnest(ids_), pg_catalog.unnest(who_), pg_catalog.unnest(actions_),
+             pg_catalog.unnest(objects_), pg_catalog.unnest(answers_),
+             pg_catalog.unnest(tenants_), pg_catalog.unnest(owned_),
+             pg_catalog.unnest(reasons_))
          WITH ORDINALITY AS u(id, who, action, object, answer, tenant, owned, reason, n)
     ORDER BY u.n
     ON CONFLICT (id) DO NOTHING;

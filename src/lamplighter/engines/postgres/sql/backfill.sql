@@ -1,7 +1,8 @@
 -- backfill: begin to run occurrences of the past, and wake the schedule. Lock: the schedule.
 -- Guard: one at a time; the same again is known by all but how far it has come.
+-- in   id_  the key of the schedule
 -- out  done · already · conflict · unknown
-CREATE OR REPLACE FUNCTION backfill(id_ text, tenant_ text, backfill_ text) RETURNS text
+CREATE OR REPLACE FUNCTION backfill(id_ text, backfill_ text) RETURNS text
 LANGUAGE plpgsql SET search_path FROM CURRENT
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
@@ -10,7 +11,7 @@ BEGIN
     PERFORM lock_schedules(ARRAY[id_]);
     SELECT schedule.backfill::jsonb AS backfill INTO before_
     FROM schedule
-    WHERE schedule.id = id_ AND (tenant_ IS NULL OR schedule.tenant = tenant_);
+    WHERE schedule.key = id_;
     IF NOT FOUND THEN
         RETURN 'unknown';
     END IF;
@@ -22,7 +23,7 @@ BEGIN
     END IF;
     UPDATE schedule
     SET backfill = backfill_, version = schedule.version + 1, wake = least(schedule.wake, now_ms())
-    WHERE schedule.id = id_;
+    WHERE schedule.key = id_;
     RETURN 'done';
 END
 $$;

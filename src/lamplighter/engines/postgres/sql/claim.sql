@@ -34,7 +34,6 @@ DECLARE
     jobs_ tid[] := '{}';
     numbers_ bigint[] := '{}';
     lanes_ integer[] := '{}';
-    once_ boolean := false;
     more_ boolean := false;
     capped_ boolean := false;
 BEGIN
@@ -64,7 +63,6 @@ BEGIN
                 jobs_ := jobs_ || some_.jobs_;
                 numbers_ := numbers_ || some_.numbers_;
                 lanes_ := lanes_ || some_.from_;
-                once_ := once_ OR some_.once_;
                 bytes_ := bytes_ - some_.size_;
                 room_ := room_ - cardinality(some_.jobs_);
             END IF;
@@ -81,10 +79,8 @@ BEGIN
     IF more_ THEN
         poll_after := 0;
     END IF;
-    IF NOT once_ THEN
-        -- A claim that the server forgets is claimed again, which is right: its nonce is unknown.
-        PERFORM set_config('synchronous_commit', 'off', true);
-    END IF;
+    -- A claim that the server forgets is claimed again, which is right: its nonce is unknown.
+    PERFORM set_config('synchronous_commit', 'off', true);
     IF cardinality(jobs_) = 0 THEN
         RETURN NEXT;
         RETURN;
@@ -192,14 +188,14 @@ $$;
 --                              claim they are not: jobs taken in the first are still written as
 --                              waiting, and who arrives before them would take their turn back to them
 -- out  jobs_, numbers_, from_  the jobs, their hand-out numbers and their lanes; NULL for none
---      size_, once_            bytes of their arguments; whether one of them may start only once
+--      size_                   bytes of their arguments
 --      poll_                   milliseconds until more falls due; 0: now, NULL: nothing waits
 --      more_                   whether arrivals were left
 CREATE OR REPLACE FUNCTION take_from_queue(
     queue_ text, types_ text[], requirements_ text[], now_ bigint, room_ integer, bytes_ bigint,
     first_look_ boolean,
     OUT jobs_ tid[], OUT numbers_ bigint[], OUT from_ integer[], OUT size_ bigint,
-    OUT once_ boolean, OUT poll_ bigint, OUT more_ boolean
+    OUT poll_ bigint, OUT more_ boolean
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -258,7 +254,6 @@ BEGIN
         RETURN;
     END IF;
     size_ := 0;
-    once_ := false;
     more_ := false;
     -- Before the lanes are read: one that is made afterwards is not looked at in this claim.
     looked_ := pg_current_snapshot();
@@ -288,7 +283,6 @@ BEGIN
                 numbers_ := ARRAY[handouts_];
                 from_ := ARRAY[folded_.from_];
                 size_ := folded_.size_;
-                once_ := folded_.once_;
                 clocks_[count_] := folded_.after_;
                 room_ := room_ - 1;
             ELSIF folded_.touched_ IS NOT NULL THEN
@@ -410,7 +404,6 @@ BEGIN
         END IF;
         EXIT WHEN taken_ = 0;
         size_ := size_ + some_.size_;
-        once_ := once_ OR some_.once_;
         handouts_ := handouts_ + taken_;
         room_ := room_ - taken_;
     END LOOP;

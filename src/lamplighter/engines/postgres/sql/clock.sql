@@ -9,5 +9,6 @@ $$;
 -- mark_at: the stored form of who did something, why and when; the first two come as JSON.
 CREATE OR REPLACE FUNCTION mark_at(mark_ text, now_ bigint) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT (mark_::jsonb || pg_catalog.jsonb_build_object('at', now_))::text
+    SELECT (mark_::pg_catalog.jsonb
+            OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object('at'::pg_catalog.text, now_))::pg_catalog.text
 $$;

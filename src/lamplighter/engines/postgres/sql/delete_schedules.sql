@@ -15,8 +15,8 @@ DECLARE
     now_ bigint;
     jobs_ uuid[];
 BEGIN
+    ids_ := schedule_keys(ids_, tenant_);
     PERFORM lock_plans(ids_, ids_);
-    ids_ := schedules_of(ids_, tenant_);
     now_ := now_ms();
     jobs_ := queued_jobs(ids_);
     IF cardinality(jobs_) > 0 THEN
@@ -24,6 +24,6 @@ BEGIN
     END IF;
     DELETE FROM run WHERE run.schedule = ANY (ids_);
     RETURN QUERY
-        DELETE FROM schedule WHERE schedule.id = ANY (ids_) RETURNING schedule.id, 'done';
+        DELETE FROM schedule WHERE schedule.key = ANY (ids_) RETURNING schedule.id, 'done';
 END
 $$;

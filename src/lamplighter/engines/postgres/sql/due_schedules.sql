@@ -41,7 +41,7 @@ BEGIN
             FROM schedule
             WHERE schedule.wake IS NOT NULL AND schedule.hold IS NULL
               AND schedule.wake >= from_ AND schedule.wake <= now_
-            ORDER BY schedule.wake DESC, schedule.due DESC, schedule.id DESC
+            ORDER BY schedule.wake DESC, schedule.due DESC, schedule.key DESC
             LIMIT limit_
             FOR UPDATE SKIP LOCKED
         ) AS d;
@@ -52,7 +52,7 @@ BEGIN
             FROM schedule
             WHERE schedule.wake IS NOT NULL AND schedule.hold IS NULL
               AND schedule.wake >= from_ AND schedule.wake <= now_
-            ORDER BY schedule.wake, schedule.due, schedule.id
+            ORDER BY schedule.wake, schedule.due, schedule.key
             LIMIT limit_
             FOR UPDATE SKIP LOCKED
         ) AS d;
@@ -67,13 +67,13 @@ BEGIN
                   schedule.fired, schedule.skipped, schedule.failures, schedule.last_due,
                   schedule.last_job, schedule.hold, schedule.backfill, schedule.zones,
                   (SELECT count(*) FROM run
-                   WHERE run.schedule = schedule.id
+                   WHERE run.schedule = schedule.key
                      AND run.kind = 'backfill' AND run.state = 'started'),
                   t.n, NULL::bigint, NULL::bigint, NULL::bigint;
     SELECT schedule.wake INTO next_
     FROM schedule
     WHERE schedule.wake IS NOT NULL AND schedule.hold IS NULL AND schedule.wake >= from_
-    ORDER BY schedule.wake, schedule.due, schedule.id
+    ORDER BY schedule.wake, schedule.due, schedule.key
     LIMIT 1;
     IF vigil_.place IS NULL THEN
         INSERT INTO vigil (version, clean, whole)

@@ -3,7 +3,7 @@
 -- Index: the keys of schedule, run and job; run_queued, run_good, run_rest.
 -- Functions without settings of their own are called only by those that have them.
 --
--- in   ids_ … run_counts_   one per plan, no schedule twice. Without versions the runs are wishes, and
+-- in   ids_ … run_counts_   one per plan, the first the key of its schedule, none twice. Without versions the runs are wishes, and
 --                           all that plans set stays as it is
 --      skip_of_ … counts_   one per skip; the first is the place of its plan
 --      run_of_ … overlaps_  one per run, plan by plan; the first is the place of its plan
@@ -193,7 +193,7 @@ DECLARE
 BEGIN
     SELECT array_agg(r.n) FILTER (WHERE r.fate IS NULL OR r.fate IN ('overlap', 'queue_full')),
            array_agg(coalesce(r.held, false) OR r.fate IN ('queued', 'cancelled', 'replaced')),
-           array_agg(ids_[r.of])
+           array_agg(schedule_id(ids_[r.of]))
     INTO known_, holds_, schedules_
     FROM unnest(run_of_, fates_, held_) WITH ORDINALITY AS r(of, fate, held, n);
     IF cardinality(known_) = cardinality(jobs_) THEN
@@ -293,7 +293,7 @@ BEGIN
     UPDATE schedule
     SET good = schedule.good + sums.good, rest = schedule.rest + sums.rest
     FROM sums
-    WHERE schedule.id = sums.schedule;
+    WHERE schedule.key = sums.schedule;
 END
 $$;
 
@@ -306,7 +306,6 @@ CREATE OR REPLACE FUNCTION cancel_in_the_way(
 LANGUAGE plpgsql AS $$
 DECLARE
     mark_ text;
-    ended_ record;
 BEGIN
     cancels_ := cancels_ || ARRAY(
         SELECT r.job FROM unnest(fates_, jobs_) AS r(fate, job) WHERE r.fate = 'cancelled');
@@ -317,11 +316,7 @@ BEGIN
     END IF;
     mark_ := mark_at(cancel_, now_);
     PERFORM cancel_jobs(replaced_, mark_, why_, now_);
-    ended_ := cancel_jobs(cancels_, mark_, why_, now_);
-    IF ended_.jobs_ IS NOT NULL THEN
-        PERFORM end_runs(ended_.schedules_, ended_.jobs_,
-                         array_fill('cancelled'::text, ARRAY[cardinality(ended_.jobs_)]), now_);
-    END IF;
+    PERFORM cancel_and_tell(cancels_, mark_, why_, now_);
 END
 $$;
 
@@ -371,7 +366,7 @@ BEGIN
                 fireds_, skips_, rows_, lasts_, mades_, less_good_, less_rest_)
          AS p(id, counted, next, due, hold, backfill, zones, active, again, fired, skipped, more,
               last, made, less_good, less_rest)
-    WHERE p.counted AND schedule.id = p.id;
+    WHERE p.counted AND schedule.key = p.id;
 END
 $$;
 

@@ -8,14 +8,14 @@ SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
+    ids_ := schedule_keys(ids_, tenant_);
     PERFORM lock_schedules(ids_);
-    ids_ := schedules_of(ids_, tenant_);
     RETURN QUERY
         SELECT schedule.id, CASE WHEN schedule.hold IS NULL THEN 'done' ELSE 'already' END
         FROM schedule
-        WHERE schedule.id = ANY (ids_);
+        WHERE schedule.key = ANY (ids_);
     UPDATE schedule
     SET hold = mark_at(mark_, now_ms()), version = schedule.version + 1
-    WHERE schedule.id = ANY (ids_) AND schedule.hold IS NULL;
+    WHERE schedule.key = ANY (ids_) AND schedule.hold IS NULL;
 END
 $$;

@@ -13,21 +13,21 @@ CREATE OR REPLACE VIEW live_job AS
 SELECT seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, schedule,
        generation, lease, attempt, crashes, losses, suspect, hold, cancel, nonce, worker, handout,
        claimed, expires, NULL::bigint AS finished, NULL::text AS reason, NULL::bytea AS result,
-       NULL::text AS result_note, error, fingerprint
+       NULL::text AS result_note, error, fingerprint, started
 FROM job;
 
 CREATE OR REPLACE VIEW done_job AS
 SELECT seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, schedule,
        generation, lease, attempt, crashes, losses, suspect, NULL::text AS hold, cancel, nonce,
        worker, handout, claimed, NULL::bigint AS expires, finished, reason, result, result_note,
-       error, fingerprint
+       error, fingerprint, NULL::integer AS started
 FROM done;
 
 CREATE OR REPLACE VIEW dead_job AS
 SELECT seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, schedule,
        generation, lease, attempt, crashes, losses, suspect, NULL::text AS hold, cancel, nonce,
        worker, handout, claimed, NULL::bigint AS expires, finished, reason, result, result_note,
-       error, fingerprint
+       error, fingerprint, NULL::integer AS started
 FROM dead;
 
 CREATE OR REPLACE VIEW any_job AS
@@ -42,6 +42,14 @@ SELECT any_job.id, lane.type, any_job.args, lane.queue, lane.level, any_job.tena
        any_job.state, any_job.hold, any_job.cancel, any_job.claimed, any_job.expires,
        any_job.finished, any_job.reason, any_job.result, any_job.result_note, any_job.error,
        progress.value AS progress,
+       -- Whether its handler was called: by its start mark, or as the worker said last.
+       CASE WHEN any_job.state <> 'running' THEN true
+            WHEN any_job.delivery IS NOT NULL
+            THEN any_job.started IS NOT DISTINCT FROM any_job.lease
+            ELSE NOT EXISTS (SELECT FROM worker
+                             WHERE worker.id = split_part(any_job.worker, '/', 1)
+                               AND any_job.id = ANY (worker.unstarted))
+       END AS started,
        any_job.seq, any_job.lane
 FROM any_job
 JOIN lane ON lane.id = any_job.lane
@@ -97,7 +105,7 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT (types_ IS NULL OR type_ = ANY (types_))
        AND (queues_ IS NULL OR queue_ = ANY (queues_))
        AND (tenants_ IS NULL OR tenant_ = ANY (tenants_))
-       AND (fingerprints_ IS NULL OR fingerprint_ = ANY (fingerprints_))
+       AND (fingerprints_ IS NULL OR coalesce(fingerprint_, '') = ANY (fingerprints_))
        AND (after_ IS NULL OR finished_ >= after_)
        AND (until_ IS NULL OR finished_ < until_)
        AND (tag_ IS NULL OR has_tag(extras_, tag_))
@@ -225,6 +233,15 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
     WHERE fits(lane.type, lane.queue, stretch.tenant, stretch.fingerprint, stretch.extras,
                stretch.finished, types_, queues_, tenants_, fingerprints_, tag_, after_, until_)
     ORDER BY lane.type, coalesce(stretch.fingerprint, ''), stretch.finished DESC, stretch.seq DESC
+$$;
+
+-- has_older_dead: whether there are dead letters behind the last `scan_`.
+CREATE OR REPLACE FUNCTION has_older_dead(scan_ integer) RETURNS boolean
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+    SELECT EXISTS (
+        SELECT 1 FROM dead ORDER BY dead.finished DESC, dead.seq DESC LIMIT 1 OFFSET scan_
+    )
 $$;
 
 -- read_attempts: the rows of history, and the job's own if it runs, or succeeded, in an attempt

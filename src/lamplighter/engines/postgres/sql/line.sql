@@ -50,12 +50,12 @@ $$;
 -- in   lanes_, times_      the lanes, and their edges in line
 --      first_, quiet_      hand-outs so far; whether every tenth leaves the clock alone
 -- out  jobs_, numbers_     the jobs and their hand-out numbers, in this order
---      size_, once_        bytes of their arguments; whether one of them may start only once
+--      size_               bytes of their arguments
 --      touched_, after_    the lanes they are from, and the clock after them
 CREATE OR REPLACE FUNCTION take_in_line(
     band_ integer, clock_ bigint, lanes_ integer[], times_ bigint[], now_ bigint, room_ integer,
     bytes_ bigint, first_ bigint, quiet_ boolean,
-    OUT jobs_ tid[], OUT numbers_ bigint[], OUT size_ bigint, OUT once_ boolean,
+    OUT jobs_ tid[], OUT numbers_ bigint[], OUT size_ bigint,
     OUT touched_ integer[], OUT after_ bigint
 )
 LANGUAGE plpgsql AS $$
@@ -93,7 +93,7 @@ BEGIN
         FROM standing AS s
     ), waiting AS (
         SELECT b.tenant, b.time, b.weight, t.place AS turn, w.place, w.lane, w.due, w.seq, w.cost,
-               w.size, w.once,
+               w.size,
                row_number() OVER (
                    PARTITION BY b.tenant
                    ORDER BY (w.lane = b.lane AND w.due = b.due AND w.seq = b.seq) DESC, w.due, w.seq
@@ -114,8 +114,7 @@ BEGIN
             WHERE b.most > 1 AND l.lane <> b.lane AND other.awake = 1
         ) AS t
         CROSS JOIN LATERAL (
-            SELECT job.ctid AS place, job.lane, job.due, job.seq, job.cost, job.size,
-                   job.delivery IS NOT NULL AS once
+            SELECT job.ctid AS place, job.lane, job.due, job.seq, job.cost, job.size
             FROM job
             WHERE job.lane = t.lane
               AND job.tenant = b.tenant
@@ -127,7 +126,7 @@ BEGIN
             LIMIT b.most
         ) AS w
     ), placed AS (
-        SELECT w.tenant, w.turn, w.place AS job, w.lane, w.due, w.seq, w.size, w.once,
+        SELECT w.tenant, w.turn, w.place AS job, w.lane, w.due, w.seq, w.size,
                CASE WHEN w.nth = 1 THEN w.time ELSE
                    greatest(w.time, clock_)
                    + (sum(1000000::bigint * w.cost / w.weight) OVER earlier)::bigint
@@ -147,7 +146,7 @@ BEGIN
     )
     SELECT array_agg(line.job ORDER BY line.number),
            array_agg(first_ + line.number ORDER BY line.number),
-           sum(line.size), bool_or(line.once),
+           sum(line.size),
            array_agg(line.lane ORDER BY line.number),
            max(line.place) FILTER (WHERE NOT quiet_ OR (first_ + line.number) % 10 <> 0),
            array_agg(line.turn ORDER BY line.number),
@@ -155,7 +154,7 @@ BEGIN
            array_agg(line.due ORDER BY line.number),
            array_agg(line.seq ORDER BY line.number),
            array_agg(line.after ORDER BY line.number)
-    INTO jobs_, numbers_, size_, once_, touched_, after_, turns_, tenants_, dues_, seqs_, ends_
+    INTO jobs_, numbers_, size_, touched_, after_, turns_, tenants_, dues_, seqs_, ends_
     FROM line
     WHERE line.number <= room_ AND (line.number = 1 OR line.before < bytes_);
     after_ := greatest(after_, clock_);
@@ -170,7 +169,7 @@ $$;
 CREATE OR REPLACE FUNCTION take_alone(
     band_ integer, clock_ bigint, lane_ integer, time_ bigint, now_ bigint, room_ integer,
     bytes_ bigint, first_ bigint, quiet_ boolean,
-    OUT jobs_ tid[], OUT numbers_ bigint[], OUT size_ bigint, OUT once_ boolean,
+    OUT jobs_ tid[], OUT numbers_ bigint[], OUT size_ bigint,
     OUT touched_ integer[], OUT after_ bigint
 )
 LANGUAGE plpgsql AS $$
@@ -198,22 +197,21 @@ BEGIN
     turn_.time := greatest(turn_.time, (SELECT share.time FROM share
                                         WHERE share.band = band_ AND share.tenant = turn_.tenant
                                         ORDER BY share.time DESC LIMIT 1));
-    SELECT array_agg(w.place), array_agg(first_ + w.n), sum(w.size), bool_or(w.once),
+    SELECT array_agg(w.place), array_agg(first_ + w.n), sum(w.size),
            max(w.paid),
            max(CASE WHEN w.n = 1 THEN turn_.time
                     ELSE greatest(turn_.time, clock_) + w.paid - w.step END)
                FILTER (WHERE NOT quiet_ OR (first_ + w.n) % 10 <> 0),
            array_agg(w.due), array_agg(w.seq)
-    INTO jobs_, numbers_, size_, once_, paid_, after_, dues_, seqs_
+    INTO jobs_, numbers_, size_, paid_, after_, dues_, seqs_
     FROM (
-        SELECT j.place, j.due, j.seq, j.size, j.once, j.step,
+        SELECT j.place, j.due, j.seq, j.size, j.step,
                row_number() OVER so_far AS n,
                (sum(j.step) OVER so_far)::bigint AS paid,
                sum(j.size) OVER so_far - j.size AS before
         FROM (
             SELECT job.ctid AS place, job.due, job.seq, job.size,
-                   1000000::bigint * job.cost / weight_ AS step,
-                   job.delivery IS NOT NULL AS once
+                   1000000::bigint * job.cost / weight_ AS step
             FROM job
             WHERE job.lane = lane_
               AND job.tenant = turn_.tenant
@@ -285,14 +283,14 @@ $$;
 CREATE OR REPLACE FUNCTION take_longest(
     lanes_ integer[], bands_ integer[], clocks_ bigint[], dues_ bigint[], now_ bigint,
     before_ bigint,
-    OUT job_ tid, OUT size_ bigint, OUT once_ boolean, OUT touched_ integer
+    OUT job_ tid, OUT size_ bigint, OUT touched_ integer
 )
 LANGUAGE plpgsql AS $$
 DECLARE
     found_ record;
 BEGIN
     SELECT t.place AS turn, t.lane, t.tenant, l.band, l.clock, j.place, j.due, j.seq, j.cost,
-           j.size, j.once,
+           j.size,
            coalesce((SELECT share.time FROM share
                      WHERE share.band = l.band AND share.tenant = t.tenant
                      ORDER BY share.time DESC LIMIT 1), 0) AS time,
@@ -311,8 +309,7 @@ BEGIN
         LIMIT 1
     ) AS t
     CROSS JOIN LATERAL (
-        SELECT job.ctid AS place, job.due, job.seq, job.cost, job.size,
-               job.delivery IS NOT NULL AS once
+        SELECT job.ctid AS place, job.due, job.seq, job.cost, job.size
         FROM job
         WHERE job.lane = t.lane
           AND job.tenant = t.tenant
@@ -330,7 +327,6 @@ BEGIN
     END IF;
     job_ := found_.place;
     size_ := found_.size;
-    once_ := found_.once;
     touched_ := found_.lane;
     PERFORM move_on_one(
         found_.band, found_.turn, found_.lane, found_.tenant, found_.due, found_.seq,

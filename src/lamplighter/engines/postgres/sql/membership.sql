@@ -4,7 +4,7 @@
 -- join: enter a worker and publish the types it knows.
 -- Rows that workers share are written in the order of their keys, so that no two wait in a circle.
 CREATE OR REPLACE FUNCTION "join"(
-    id_ text, host_ text, pid_ integer, queues_ text, slots_ integer,
+    id_ text, host_ text, pid_ integer, queues_ text, slots_ integer, version_slot_ integer,
     names_ text[], hashes_ text[], homes_ text[], schemas_ text[], options_ text[]
 ) RETURNS TABLE (version bigint, workers bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -12,10 +12,13 @@ DECLARE
     now_ bigint := now_ms();
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    INSERT INTO worker (id, host, pid, queues, slots, joined, beat)
-    VALUES (id_, host_, pid_, queues_, slots_, now_, now_)
+    INSERT INTO worker (id, host, pid, queues, slots, version_slot, joined, beat)
+    VALUES (id_, host_, pid_, queues_, slots_, version_slot_, now_, now_)
     ON CONFLICT (id) DO UPDATE
-    SET beat = excluded.beat, queues = excluded.queues, slots = excluded.slots;
+    SET beat = excluded.beat,
+        queues = excluded.queues,
+        slots = excluded.slots,
+        version_slot = excluded.version_slot;
     DELETE FROM worker_type WHERE worker_type.worker = id_;
     INSERT INTO worker_type (worker, name, hash)
     SELECT DISTINCT ON (t.name) id_, t.name, t.hash
@@ -39,14 +42,14 @@ END
 $$;
 
 -- beat: note a sign of life. What a worker knows counts as seen, to the minute: it is kept for days.
-CREATE OR REPLACE FUNCTION beat(id_ text, running_ integer)
+CREATE OR REPLACE FUNCTION beat(id_ text, running_ integer, unstarted_ uuid[])
 RETURNS TABLE (known boolean, version bigint, workers bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     now_ bigint := now_ms();
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    UPDATE worker SET beat = now_, running = running_ WHERE worker.id = id_;
+    UPDATE worker SET beat = now_, running = running_, unstarted = unstarted_ WHERE worker.id = id_;
     known := FOUND;
     UPDATE type_version
     SET seen = now_

@@ -152,7 +152,7 @@ $$;
 CREATE OR REPLACE FUNCTION read_queues(now_ bigint, limit_ integer, name_ text DEFAULT NULL)
 RETURNS TABLE (
     name text, handouts bigint, max_wait bigint, hold text, level smallint, ready bigint,
-    scheduled bigint, running bigint, oldest bigint
+    scheduled bigint, running bigint, oldest bigint, removed boolean
 )
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
@@ -161,7 +161,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
                      ORDER BY handed.handouts DESC LIMIT 1), 0),
            queue.max_wait, queue.hold, level.level, waiting.ready,
            waiting.scheduled, running.number,
-           (SELECT oldest.due FROM oldest_head(level.lanes, now_) AS oldest)
+           (SELECT oldest.due FROM oldest_head(level.lanes, now_) AS oldest), queue.removed
     FROM queue
     LEFT JOIN (
         SELECT lane.queue, lane.level, array_agg(lane.id) AS lanes
@@ -333,19 +333,27 @@ $$;
 -- read_types: published types by name, last seen first; a worker lives that beat after `since_`.
 CREATE OR REPLACE FUNCTION read_types(since_ bigint)
 RETURNS TABLE (
-    name text, queue text, schema text, hash text, options text, hold text, live_workers bigint
+    name text, queue text, schema text, hash text, options text, hold text, live_workers bigint,
+    seats text
 )
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off AS $$
     SELECT version.name, version.queue, version.schema, version.hash, version.options,
-           type_setting.hold, coalesce(live.number, 0)
+           type_setting.hold, coalesce(live.number, 0), coalesce(live.seats, '[]')
     FROM type_version AS version
     LEFT JOIN type_setting ON type_setting.name = version.name
     LEFT JOIN (
-        SELECT worker_type.name, worker_type.hash, count(*) AS number
-        FROM worker_type
-        JOIN worker ON worker.id = worker_type.worker
-        WHERE worker.beat > since_
-        GROUP BY worker_type.name, worker_type.hash
+        SELECT seat.name, seat.hash, sum(seat.number)::bigint AS number,
+               json_agg(json_build_array(seat.version_slot, seat.queues::json, seat.number))::text
+                   AS seats
+        FROM (
+            SELECT worker_type.name, worker_type.hash, worker.version_slot, worker.queues,
+                   count(*) AS number
+            FROM worker_type
+            JOIN worker ON worker.id = worker_type.worker
+            WHERE worker.beat > since_
+            GROUP BY worker_type.name, worker_type.hash, worker.version_slot, worker.queues
+        ) AS seat
+        GROUP BY seat.name, seat.hash
     ) AS live ON live.name = version.name AND live.hash = version.hash
     ORDER BY version.name, version.seen DESC, version.hash
 $$;
@@ -354,11 +362,11 @@ $$;
 CREATE OR REPLACE FUNCTION read_workers()
 RETURNS TABLE (
     id text, host text, pid integer, queues text, types text[], slots integer, running integer,
-    joined bigint, beat bigint
+    joined bigint, beat bigint, version_slot integer
 )
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off AS $$
     SELECT worker.id, worker.host, worker.pid, worker.queues, known.types, worker.slots,
-           worker.running, worker.joined, worker.beat
+           worker.running, worker.joined, worker.beat, worker.version_slot
     FROM worker
     LEFT JOIN (
         SELECT worker_type.worker, array_agg(worker_type.name ORDER BY worker_type.name) AS types
@@ -373,7 +381,7 @@ CREATE OR REPLACE FUNCTION read_around(
     queue_ text, type_ text, tenant_ text, lane_ integer, due_ bigint, seq_ bigint,
     limit_ integer,
     OUT queue_hold text, OUT type_hold text, OUT tenant_hold text, OUT behind bigint,
-    OUT workers json
+    OUT workers json, OUT requirement text
 )
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
@@ -389,6 +397,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
                LIMIT limit_
            ) AS before),
            (SELECT json_agg(json_build_array(w.id, w.host, w.pid, w.queues, w.types, w.slots,
-                                             w.running, w.joined, w.beat))
-            FROM read_workers() AS w)
+                                             w.running, w.joined, w.beat, w.version_slot))
+            FROM read_workers() AS w),
+           (SELECT lane.requirement FROM lane WHERE lane.id = lane_)
 $$;

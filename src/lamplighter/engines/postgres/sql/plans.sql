@@ -11,7 +11,7 @@ DECLARE
     now_there_ uuid[];
 BEGIN
     IF cardinality(jobs_) > 0 AND cardinality(cancelling_) > 0 THEN
-        PERFORM lock_jobs(jobs_);
+        PERFORM lock_jobs(jobs_, true);
     ELSIF cardinality(jobs_) > 0 THEN
         -- Nobody hands out a held job, so that the lock of its queue is not needed to let it go.
         PERFORM FROM job WHERE job.id = ANY (jobs_) AND job.hold IS NOT NULL
@@ -44,7 +44,7 @@ BEGIN
     IF cardinality(cancelling_) > 0 THEN
         jobs_ := jobs_ || queued_jobs(cancelling_) || ARRAY(
             SELECT schedule.active FROM schedule
-            WHERE schedule.id = ANY (cancelling_) AND schedule.active IS NOT NULL);
+            WHERE schedule.key = ANY (cancelling_) AND schedule.active IS NOT NULL);
     END IF;
     RETURN jobs_;
 END
@@ -95,7 +95,7 @@ BEGIN
         LEFT JOIN LATERAL (
             SELECT schedule.active, schedule.good, schedule.rest
             FROM schedule
-            WHERE schedule.id = p.id
+            WHERE schedule.key = p.id
               AND (versions_ IS NULL
                    OR (schedule.version = p.version AND schedule.cursor = p.cursor))
             LIMIT 1

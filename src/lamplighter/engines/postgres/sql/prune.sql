@@ -138,19 +138,22 @@ $$;
 -- ── days ────────────────────────────────────────────────────────────────────────────────────────
 
 -- days: the days of `done` that are tables of their own, oldest first, from and up to when.
+-- Those that act as the owner call it: names leave nothing to be found elsewhere.
 CREATE OR REPLACE FUNCTION days() RETURNS TABLE (name text, start bigint, finish bigint)
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, @schema@, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-        SELECT d.name, d.start, d.start + 86400000
+        SELECT d.name, d.start, d.start + 86400000::bigint
         FROM (
             SELECT c.relname::text AS name,
-                   extract(epoch FROM to_date(right(c.relname, 8), 'YYYYMMDD'))::bigint * 1000
-                   AS start
-            FROM pg_inherits AS i
-            JOIN pg_class AS c ON c.oid = i.inhrelid
-            WHERE i.inhparent = 'done'::regclass AND c.relname ~ '^done_[0-9]{8}$'
+                   extract(epoch FROM pg_catalog.to_date(
+                       pg_catalog.right(c.relname::text, 8), 'YYYYMMDD'::text))::bigint
+                   * 1000::bigint AS start
+            FROM pg_catalog.pg_inherits AS i
+            JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+            WHERE i.inhparent = '@schema@.done'::pg_catalog.regclass::oid
+              AND c.relname::text ~ '^done_[0-9]{8}$'::text
         ) AS d
         ORDER BY d.start;
 END
@@ -158,40 +161,44 @@ $$;
 
 -- days_are_ours: whether the functions here may make and drop tables, whoever calls them.
 CREATE OR REPLACE FUNCTION days_are_ours() RETURNS boolean
-LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-    SELECT pg_has_role(p.proowner, c.relowner, 'USAGE')
-       AND has_schema_privilege(p.proowner, c.relnamespace, 'CREATE')
-    FROM pg_class AS c
-    JOIN pg_proc AS p ON p.pronamespace = c.relnamespace AND p.proname = 'drop_day'
-    WHERE c.oid = 'done'::regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, @schema@, pg_temp AS $$
+    SELECT pg_catalog.pg_has_role(p.proowner, c.relowner, 'USAGE'::text)
+       AND pg_catalog.has_schema_privilege(p.proowner, c.relnamespace, 'CREATE'::text)
+    FROM pg_catalog.pg_class AS c
+    JOIN pg_catalog.pg_proc AS p
+      ON p.pronamespace = c.relnamespace AND p.proname = 'drop_day'::name
+    WHERE c.oid = '@schema@.done'::pg_catalog.regclass::oid
 $$;
 
 -- make_days: make the tables of today and of the next three days. What finishes on a day that has
 -- none goes to `done_other`, and stays there. As the owner of the store, whoever calls it.
 CREATE OR REPLACE FUNCTION make_days() RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off
-SET lock_timeout = '100ms' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off SET lock_timeout = '100ms' AS $$
 DECLARE
-    today_ bigint := now_ms() / 86400000;
+    day_ms_ CONSTANT bigint := 86400000;
+    today_ bigint := @schema@.now_ms() / day_ms_;
     start_ bigint;
     name_ text;
 BEGIN
     FOR start_ IN
-        SELECT d * 86400000 FROM generate_series(today_, today_ + 3) AS d
+        SELECT d * day_ms_ FROM pg_catalog.generate_series(today_, today_ + 3::bigint) AS d
         EXCEPT
-        SELECT days.start FROM days()
+        SELECT days.start FROM @schema@.days()
         ORDER BY 1
     LOOP
-        name_ := 'done_' || to_char(to_timestamp(start_ / 1000) AT TIME ZONE 'UTC', 'YYYYMMDD');
+        name_ := 'done_'::text || pg_catalog.to_char(
+            pg_catalog.timezone('UTC'::text, pg_catalog.to_timestamp(
+                (start_ / 1000::bigint)::double precision)), 'YYYYMMDD'::text);
         BEGIN
-            CONTINUE WHEN NOT days_are_ours() OR EXISTS (
-                SELECT FROM done_other
-                WHERE done_other.finished >= start_ AND done_other.finished < start_ + 86400000);
-            EXECUTE format('CREATE TABLE %I.%I (LIKE done INCLUDING DEFAULTS)',
-                           current_schema(), name_);
-            EXECUTE format(
-                'ALTER TABLE done ATTACH PARTITION %I.%I FOR VALUES FROM (%s) TO (%s)',
-                current_schema(), name_, start_, start_ + 86400000);
+            CONTINUE WHEN NOT @schema@.days_are_ours() OR EXISTS (
+                SELECT FROM @schema@.done_other AS o
+                WHERE o.finished >= start_ AND o.finished < start_ + day_ms_);
+            EXECUTE pg_catalog.format(
+                'CREATE TABLE @schema@.%I (LIKE @schema@.done INCLUDING DEFAULTS)'::text, name_);
+            EXECUTE pg_catalog.format(
+                'ALTER TABLE @schema@.done ATTACH PARTITION @schema@.%I '
+                'FOR VALUES FROM (%s) TO (%s)'::text, name_, start_, start_ + day_ms_);
         EXCEPTION
             -- Somebody reads all of `done`, or somebody else makes it: there is time until then.
             WHEN lock_not_available OR duplicate_table OR check_violation THEN
@@ -203,15 +210,17 @@ $$;
 
 -- drop_day: remove a day with all its jobs; false when it is in use. As the owner of the store.
 CREATE OR REPLACE FUNCTION drop_day(name_ text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '100ms' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, @schema@, pg_temp
+SET lock_timeout = '100ms' AS $$
 BEGIN
     -- Whoever may call this can remove nothing that is young.
     IF NOT EXISTS (
-        SELECT FROM days() WHERE days.name = name_ AND days.finish <= now_ms() - 15 * 60000
+        SELECT FROM @schema@.days()
+        WHERE days.name = name_ AND days.finish <= @schema@.now_ms() - 900000::bigint
     ) THEN
         RETURN false;
     END IF;
-    EXECUTE format('DROP TABLE %I.%I', current_schema(), name_);
+    EXECUTE pg_catalog.format('DROP TABLE @schema@.%I'::text, name_);
     RETURN true;
 EXCEPTION
     WHEN lock_not_available THEN

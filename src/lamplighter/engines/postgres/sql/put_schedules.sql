@@ -1,12 +1,11 @@
--- put_schedules: create schedules, or change those that are not exactly so. Guard: unique id.
--- Lock: the schedules, in the order of their ids. Index: the key of schedule.
+-- put_schedules: create schedules, or change those that are not exactly so. Guard: unique key.
+-- Lock: the schedules, in the order of their keys. Index: the key of schedule.
 -- Functions without settings of their own are called only by those that have them.
--- in   owners_, owned_, versions_  what is expected of those that are there: see unexpected_puts;
---                                 NULL: nothing
+-- in   versions_  of which version each must be: see unexpected_puts; NULL: all as they are
 -- out  n, answer, version: one row for each, in no order
 CREATE OR REPLACE FUNCTION put_schedules(
     ids_ text[], specs_ text[], tenants_ text[], types_ text[], dues_ bigint[], zones_ text[],
-    firsts_ bigint[], owners_ text[], owned_ boolean[], versions_ bigint[]
+    firsts_ bigint[], versions_ bigint[]
 ) RETURNS TABLE (n bigint, answer text, version bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -14,44 +13,42 @@ SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
+    keys_ text[];
     rounds_ bigint[];
     last_ bigint;
     now_ bigint;
     written_ text[];
     unknown_ bigint[] := '{}';
     conflict_ bigint[] := '{}';
-    fresh_ text[] := '{}';
 BEGIN
-    PERFORM lock_schedules(ids_);
-    now_ := now_ms();
-    -- Those of one id follow each other, in as many rounds.
-    SELECT array_agg(g.nth), max(g.nth) INTO rounds_, last_
+    -- Those of one key follow each other, in as many rounds.
+    SELECT array_agg(g.key), array_agg(g.nth), max(g.nth) INTO keys_, rounds_, last_
     FROM (
-        SELECT row_number() OVER (PARTITION BY u.id COLLATE "C" ORDER BY u.n) AS nth
-        FROM unnest(ids_) WITH ORDINALITY AS u(id, n)
+        SELECT k.key, row_number() OVER (PARTITION BY k.key COLLATE "C" ORDER BY u.n) AS nth
+        FROM unnest(tenants_, ids_) WITH ORDINALITY AS u(tenant, id, n)
+        CROSS JOIN LATERAL (SELECT schedule_key(u.tenant, u.id) AS key) AS k
         ORDER BY u.n
     ) AS g;
+    PERFORM lock_schedules(keys_);
+    now_ := now_ms();
     FOR round_ IN 1..last_ LOOP
-        IF owners_ IS NOT NULL THEN
+        IF versions_ IS NOT NULL THEN
             SELECT coalesce(array_agg(u.n) FILTER (WHERE u.answer = 'unknown'), '{}'),
-                   coalesce(array_agg(u.n) FILTER (WHERE u.answer = 'conflict'), '{}'),
-                   coalesce(array_agg(u.id) FILTER (WHERE u.answer = 'fresh'), '{}')
-            INTO unknown_, conflict_, fresh_
-            FROM unexpected_puts(ids_, specs_, tenants_, types_, owners_, owned_, versions_,
-                                 rounds_, round_) AS u;
+                   coalesce(array_agg(u.n) FILTER (WHERE u.answer = 'conflict'), '{}')
+            INTO unknown_, conflict_
+            FROM unexpected_puts(keys_, specs_, types_, versions_, rounds_, round_) AS u;
         END IF;
         WITH written AS (
-            INSERT INTO schedule (id, spec, tenant, type, cursor, due, wake, created, changed, zones)
+            INSERT INTO schedule (tenant, id, spec, type, cursor, due, wake, created, changed, zones)
             -- A first occurrence that is past by now was missed: the cursor stays before it.
-            SELECT u.id, u.spec, u.tenant, u.type, least(now_, u.first - 1), u.due,
+            SELECT u.tenant, u.id, u.spec, u.type, least(now_, u.first - 1), u.due,
                    wake_at(u.due, now_), now_, now_, u.zones
-            FROM unnest(ids_, specs_, tenants_, types_, dues_, zones_, firsts_, rounds_)
-                 WITH ORDINALITY AS u(id, spec, tenant, type, due, zones, first, nth, n)
+            FROM unnest(keys_, ids_, specs_, tenants_, types_, dues_, zones_, firsts_, rounds_)
+                 WITH ORDINALITY AS u(key, id, spec, tenant, type, due, zones, first, nth, n)
             WHERE u.nth = round_ AND u.n <> ALL (unknown_ || conflict_)
-            ORDER BY u.id COLLATE "C"
-            ON CONFLICT (id) DO UPDATE
+            ORDER BY u.key COLLATE "C"
+            ON CONFLICT (key) DO UPDATE
             SET spec = excluded.spec,
-                tenant = excluded.tenant,
                 type = excluded.type,
                 version = schedule.version + 1,
                 due = due_when_put(schedule.due, excluded.due, now_),
@@ -62,62 +59,51 @@ BEGIN
                                 due_when_put(schedule.due, excluded.due, now_), now_)) END,
                 changed = now_,
                 zones = excluded.zones
-            WHERE (schedule.spec, schedule.tenant, schedule.type)
-                  <> (excluded.spec, excluded.tenant, excluded.type)
-                  AND schedule.id <> ALL (fresh_)
-            RETURNING schedule.id
+            WHERE (schedule.spec, schedule.type) <> (excluded.spec, excluded.type)
+            RETURNING schedule.key
         )
-        SELECT array_agg(written.id) INTO written_ FROM written;
-        IF NOT fresh_ <@ coalesce(written_, '{}') THEN
-            RAISE EXCEPTION 'a schedule was made meanwhile'
-                USING ERRCODE = 'serialization_failure';
-        END IF;
+        SELECT array_agg(written.key) INTO written_ FROM written;
         RETURN QUERY
             SELECT g.n,
                    CASE WHEN g.n = ANY (unknown_) THEN 'unknown'
                         WHEN g.n = ANY (conflict_) THEN 'conflict'
-                        WHEN g.id NOT IN (SELECT unnest(written_)) THEN 'already'
+                        WHEN g.key NOT IN (SELECT unnest(written_)) THEN 'already'
                         WHEN s.version = 1 THEN 'created'
                         ELSE 'changed' END,
                    CASE WHEN g.n = ANY (unknown_) THEN 0 ELSE s.version END
-            FROM unnest(ids_, rounds_) WITH ORDINALITY AS g(id, nth, n)
+            FROM unnest(keys_, rounds_) WITH ORDINALITY AS g(key, nth, n)
             LEFT JOIN LATERAL (
-                SELECT schedule.version FROM schedule WHERE schedule.id = g.id LIMIT 1
+                SELECT schedule.version FROM schedule WHERE schedule.key = g.key LIMIT 1
             ) AS s ON true
             WHERE g.nth = round_;
     END LOOP;
 END
 $$;
 
--- unexpected_puts: those of a round that are not what is expected of them, and those that are not
--- there, as they may be. What is there is locked. Index: the key of schedule.
--- in   owners_, owned_  whose it must be, where `owned_` says so
---      versions_       of which version it must be; NULL: of any, or not there
--- out  n, id, answer: unknown | conflict | fresh
+-- unexpected_puts: those of a round that are not what is expected of them. What is there is locked.
+-- Index: the key of schedule.
+-- in   versions_  of which version it must be; NULL: of any, or not there
+-- out  n, answer: unknown | conflict
 CREATE OR REPLACE FUNCTION unexpected_puts(
-    ids_ text[], specs_ text[], tenants_ text[], types_ text[], owners_ text[], owned_ boolean[],
-    versions_ bigint[], rounds_ bigint[], round_ bigint
-) RETURNS TABLE (n bigint, id text, answer text)
+    keys_ text[], specs_ text[], types_ text[], versions_ bigint[], rounds_ bigint[], round_ bigint
+) RETURNS TABLE (n bigint, answer text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-        SELECT u.n, u.id,
-               CASE WHEN s.version IS NULL
-                    THEN CASE WHEN u.version IS NULL THEN 'fresh' ELSE 'unknown' END
-                    WHEN u.owned AND u.owner <> s.tenant THEN 'unknown'
-                    WHEN u.version <> s.version
-                         AND (u.spec, u.tenant, u.type) <> (s.spec, s.tenant, s.type)
+        SELECT u.n,
+               CASE WHEN s.version IS NULL THEN 'unknown'
+                    WHEN u.version <> s.version AND (u.spec, u.type) <> (s.spec, s.type)
                     THEN 'conflict' END
-        FROM unnest(ids_, specs_, tenants_, types_, owners_, owned_, versions_, rounds_)
-             WITH ORDINALITY AS u(id, spec, tenant, type, owner, owned, version, nth, n)
+        FROM unnest(keys_, specs_, types_, versions_, rounds_)
+             WITH ORDINALITY AS u(key, spec, type, version, nth, n)
         LEFT JOIN LATERAL (
-            SELECT schedule.spec, schedule.tenant, schedule.type, schedule.version
+            SELECT schedule.spec, schedule.type, schedule.version
             FROM schedule
-            WHERE schedule.id = u.id
+            WHERE schedule.key = u.key
             FOR UPDATE
         ) AS s ON true
-        WHERE u.nth = round_ AND (u.owned OR u.version IS NOT NULL);
+        WHERE u.nth = round_ AND u.version IS NOT NULL;
 END
 $$;
 

@@ -1,36 +1,61 @@
 -- record: keep what running attempts have to say. Guard: state, lease and nonce, under the lock of
 -- the job, so that the attempt cannot end meanwhile. Index: the key of job, in the order of ids.
+-- How locked jobs are waited for: see settle.
 -- Functions without settings of their own are called only by those that have them.
 --
 -- in   progresses_, firsts_, ends_  one per recording: what it replaces, what it drops
 --      places_, numbers_, …         one per piece: its recording, its number, where its bytes stand
--- out  n: one row for each recording that was kept
+--      marks_                       which of them set the start mark; NULL: none
+--      skip_                        whether to leave out jobs that somebody else has locked
+-- out  n, busy                      one row for each recording that was kept, or left out (busy)
 CREATE OR REPLACE FUNCTION record(
     ids_ uuid[], leases_ integer[], nonces_ text[], progresses_ text[],
     firsts_ bigint[], ends_ bigint[],
-    places_ integer[], numbers_ integer[], starts_ integer[], sizes_ integer[], data_ bytea
-) RETURNS TABLE (n bigint)
+    places_ integer[], numbers_ integer[], starts_ integer[], sizes_ integer[], data_ bytea,
+    marks_ boolean[], skip_ boolean
+) RETURNS TABLE (n bigint, busy boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT
 SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off SET lock_timeout = '50ms' AS $$
 #variable_conflict use_column
 DECLARE
     running_ CONSTANT text := 'running';  -- not a literal: no index but the key will do
+    mine_ uuid[];
     held_ bigint[];
 BEGIN
-    -- What a server forgets is the end of a log that its worker is still writing.
-    PERFORM set_config('synchronous_commit', 'off', true);
-    PERFORM FROM job WHERE job.id = ANY (ids_) ORDER BY job.id FOR NO KEY UPDATE;
+    -- What a server forgets is the end of a log that its worker is still writing. A start that it
+    -- forgot would be made again.
+    IF marks_ IS NULL THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    IF skip_ THEN
+        PERFORM set_config('lock_timeout', '0', true);
+        mine_ := ARRAY(
+            SELECT job.id FROM job WHERE job.id = ANY (ids_) ORDER BY job.id
+            FOR NO KEY UPDATE SKIP LOCKED);
+    ELSE
+        PERFORM FROM job WHERE job.id = ANY (ids_) ORDER BY job.id FOR NO KEY UPDATE;
+    END IF;
     SELECT coalesce(array_agg(given.n), '{}') INTO held_
     FROM unnest(ids_, leases_, nonces_) WITH ORDINALITY AS given(id, lease, nonce, n)
     JOIN job ON job.id = given.id
             AND job.state = running_
             AND job.lease = given.lease
             AND job.nonce = given.nonce;
+    IF skip_ THEN
+        RETURN QUERY SELECT h.n, true FROM unnest(held_) AS h(n) WHERE ids_[h.n] <> ALL (mine_);
+        held_ := ARRAY(SELECT h.n FROM unnest(held_) AS h(n) WHERE ids_[h.n] = ANY (mine_));
+    END IF;
     PERFORM write_journals(held_, ids_, leases_, progresses_, firsts_, ends_,
                            places_, numbers_, starts_, sizes_, data_);
-    RETURN QUERY SELECT unnest(held_);
+    IF marks_ IS NOT NULL THEN
+        UPDATE job
+        SET started = job.lease
+        WHERE job.id IN (SELECT ids_[h.n] FROM unnest(held_) AS h(n) WHERE marks_[h.n])
+          AND job.started IS DISTINCT FROM job.lease;
+    END IF;
+    RETURN QUERY SELECT h.n, false FROM unnest(held_) AS h(n);
 END
 $$;
 

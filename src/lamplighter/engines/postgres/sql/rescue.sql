@@ -6,7 +6,7 @@ RETURNS TABLE (
     id uuid, type text, args bytea, queue text, level smallint, tenant text, due bigint,
     created bigint, delivery text, extras text, attempt integer, crashes integer, losses integer,
     suspect boolean, generation integer, cost integer, schedule text, lease integer, nonce text,
-    worker text, handout bigint, overdue bigint
+    worker text, handout bigint, started boolean, overdue bigint
 )
 LANGUAGE plpgsql SET search_path FROM CURRENT
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -51,7 +51,8 @@ BEGIN
         SELECT job.id, lane.type, job.args, lane.queue, lane.level, job.tenant, job.due,
                job.created, job.delivery, job.extras, job.attempt, job.crashes, job.losses,
                job.suspect, job.generation, job.cost, job.schedule, job.lease, job.nonce,
-               job.worker, job.handout, now_ - job.expires
+               job.worker, job.handout, job.started IS NOT DISTINCT FROM job.lease,
+               now_ - job.expires
         FROM job
         JOIN lane ON lane.id = job.lane
         WHERE job.state = 'running' AND job.expires >= first_ AND job.expires <= now_
@@ -91,7 +92,7 @@ RETURNS TABLE (
     id uuid, type text, args bytea, queue text, level smallint, tenant text, due bigint,
     created bigint, delivery text, extras text, attempt integer, crashes integer, losses integer,
     suspect boolean, generation integer, cost integer, schedule text, lease integer, nonce text,
-    worker text, handout bigint
+    worker text, handout bigint, started boolean
 )
 LANGUAGE plpgsql SET search_path FROM CURRENT
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -103,7 +104,7 @@ BEGIN
         SELECT job.id, lane.type, job.args, lane.queue, lane.level, job.tenant, job.due,
                job.created, job.delivery, job.extras, job.attempt, job.crashes, job.losses,
                job.suspect, job.generation, job.cost, job.schedule, job.lease, job.nonce,
-               job.worker, job.handout
+               job.worker, job.handout, job.started IS NOT DISTINCT FROM job.lease
         FROM job
         JOIN lane ON lane.id = job.lane
         WHERE job.state = 'running' AND job.worker = worker_

@@ -4,21 +4,32 @@
 -- their own: who writes a run has locked its schedule. Index: the keys, run_job.
 
 -- lock_schedules: lock these schedules, always in the same order, until the transaction ends.
-CREATE OR REPLACE FUNCTION lock_schedules(ids_ text[]) RETURNS void
+CREATE OR REPLACE FUNCTION lock_schedules(keys_ text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM FROM schedule WHERE schedule.id = ANY (ids_) ORDER BY schedule.id FOR UPDATE;
+    PERFORM FROM schedule WHERE schedule.key = ANY (keys_) ORDER BY schedule.key FOR UPDATE;
 END
 $$;
 
--- schedules_of: those of them that there are, of this tenant; NULL: of any. Index: the key of schedule.
-CREATE OR REPLACE FUNCTION schedules_of(ids_ text[], tenant_ text) RETURNS text[]
-LANGUAGE plpgsql AS $$
+-- schedule_key, schedule_keys: what identifies schedules, in the order of the ids; see `key` of schedule.
+CREATE OR REPLACE FUNCTION schedule_key(tenant_ text, id_ text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT tenant_ || E'\x01' || id_
+$$;
+
+CREATE OR REPLACE FUNCTION schedule_keys(ids_ text[], tenant_ text) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN ARRAY(
-        SELECT schedule.id FROM schedule
-        WHERE schedule.id = ANY (ids_) AND (tenant_ IS NULL OR schedule.tenant = tenant_));
+        SELECT schedule_key(tenant_, u.id) FROM unnest(ids_) WITH ORDINALITY AS u(id, n)
+        ORDER BY u.n);
 END
+$$;
+
+-- schedule_id: the id in a key.
+CREATE OR REPLACE FUNCTION schedule_id(key_ text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT substr(key_, strpos(key_, E'\x01') + 1)
 $$;
 
 -- end_runs: let schedules know that jobs of theirs have ended, in this order. Lock: the schedules.
@@ -66,11 +77,11 @@ BEGIN
         wake = CASE
             -- Nothing follows from these; and what no index has is written in its place.
             WHEN sums.all_succeeded AND schedule.backfill IS NULL AND NOT EXISTS (
-                SELECT FROM run WHERE run.schedule = schedule.id AND run.state = 'queued'
+                SELECT FROM run WHERE run.schedule = schedule.key AND run.state = 'queued'
             ) THEN schedule.wake
             ELSE least(schedule.wake, now_) END
     FROM sums
-    WHERE schedule.id = sums.schedule;
+    WHERE schedule.key = sums.schedule;
 END
 $$;
 
@@ -101,7 +112,7 @@ BEGIN
     UPDATE schedule
     SET good = schedule.good - sums.good, rest = schedule.rest - sums.rest
     FROM sums
-    WHERE schedule.id = sums.schedule;
+    WHERE schedule.key = sums.schedule;
 END
 $$;
 

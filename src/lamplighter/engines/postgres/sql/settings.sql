@@ -22,6 +22,7 @@ BEGIN
     VALUES (name_, coalesce(max_wait_, 60000), CASE WHEN held_ THEN mark_at(mark_, now_) END)
     ON CONFLICT (name) DO UPDATE
     SET max_wait = coalesce(max_wait_, queue.max_wait),
+        removed = false,
         hold = CASE WHEN held_ THEN coalesce(queue.hold, excluded.hold)
                     WHEN held_ IS NULL THEN queue.hold END;
     PERFORM settings_changed();

@@ -63,42 +63,40 @@ BEGIN
 END
 $$;
 
--- sister_lanes: the lanes to which jobs of these move when they become suspects, or cease to be;
--- those that are such lanes already are missing. See `requirement_of` in model/job.py.
-CREATE OR REPLACE FUNCTION sister_lanes(lanes_ integer[], suspect_ boolean)
-RETURNS TABLE (lane integer, sister integer)
+-- sister_lanes: the lanes to which jobs of these move, one for each; see `next_requirement` in
+-- model/job.py. Without a version they keep theirs; `suspects_` NULL: they get the requirement back
+-- with which they were submitted.
+CREATE OR REPLACE FUNCTION sister_lanes(lanes_ integer[], suspects_ boolean[], versions_ text[])
+RETURNS integer[]
 LANGUAGE plpgsql AS $$
-#variable_conflict use_column
 DECLARE
-    from_ integer[];
     queues_ text[];
     levels_ smallint[];
     types_ text[];
     requirements_ text[];
 BEGIN
-    SELECT array_agg(l.id), array_agg(l.queue), array_agg(l.level), array_agg(l.type),
-           array_agg(l.wanted)
-    INTO from_, queues_, levels_, types_, requirements_
-    FROM (
-        SELECT lane.id, lane.queue, lane.level, lane.type, lane.requirement,
-               CASE WHEN NOT suspect_ THEN base.requirement
-                    WHEN base.requirement = '' THEN 'alone'
-                    ELSE base.requirement || '+alone' END AS wanted
-        FROM lane
-        CROSS JOIN LATERAL (
-            SELECT CASE WHEN lane.requirement = 'alone' THEN ''
-                        WHEN right(lane.requirement, 6) = '+alone' THEN left(lane.requirement, -6)
-                        ELSE lane.requirement END AS requirement
-        ) AS base
-        WHERE lane.id = ANY (lanes_)
-    ) AS l
-    WHERE l.wanted <> l.requirement;
-    IF from_ IS NOT NULL THEN
-        RETURN QUERY
-            SELECT u.lane, u.sister
-            FROM unnest(from_, lanes_of(queues_, levels_, types_, requirements_))
-                 AS u(lane, sister);
-    END IF;
+    SELECT array_agg(lane.queue ORDER BY u.n), array_agg(lane.level ORDER BY u.n),
+           array_agg(lane.type ORDER BY u.n),
+           array_agg(CASE WHEN suspects_ IS NULL THEN base.requirement
+                          ELSE concat_ws('+', nullif(base.requirement, ''), nullif(
+                              coalesce(u.version, parts.version), ''),
+                              CASE WHEN u.suspect OR shared.requirement <> lane.requirement
+                                   THEN 'alone' END) END ORDER BY u.n)
+    INTO queues_, levels_, types_, requirements_
+    FROM unnest(lanes_, suspects_, versions_) WITH ORDINALITY AS u(lane, suspect, version, n)
+    JOIN lane ON lane.id = u.lane
+    CROSS JOIN LATERAL (
+        SELECT regexp_replace(lane.requirement, '(^|[+])alone$', '') AS requirement
+    ) AS shared
+    CROSS JOIN LATERAL (
+        SELECT substring(shared.requirement FROM '(?:^|[+])(version:[0-9]+|no_version)$') AS version
+    ) AS parts
+    CROSS JOIN LATERAL (
+        SELECT regexp_replace(shared.requirement, '(^|[+])(version:[0-9]+|no_version)$', '')
+               AS requirement
+    ) AS base;
+    RETURN CASE WHEN queues_ IS NOT NULL
+                THEN lanes_of(queues_, levels_, types_, requirements_) END;
 END
 $$;
 

@@ -1,6 +1,7 @@
 -- put_token, revoke_token and their reads: who may call a service. Index: the key of token.
 
--- put_token: store a token, unless its prefix is taken. Guard: unique prefix.
+-- put_token: store a token, unless its prefix is taken. Guard: unique prefix. With the rights of its
+-- caller: only the owner of the store lets somebody in.
 -- out  done | already | conflict
 CREATE OR REPLACE FUNCTION put_token(
     prefix_ text, digest_ text, name_ text, scopes_ text, tenant_ text, lifetime_ bigint, by_ text
@@ -22,20 +23,20 @@ BEGIN
 END
 $$;
 
--- revoke_token: end a token; the first mark stays. Lock: the token.
+-- revoke_token: end a token; the first mark stays. Lock: the token. As the owner of the store.
 -- out  done | already | unknown
 CREATE OR REPLACE FUNCTION revoke_token(prefix_ text, mark_ text) RETURNS text
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, @schema@, pg_temp AS $$
 DECLARE
-    now_ bigint := now_ms();
+    now_ bigint := @schema@.now_ms();
 BEGIN
-    UPDATE token
-    SET revoked = mark_at(mark_, now_), ended = least(coalesce(token.ended, now_), now_)
-    WHERE token.prefix = prefix_ AND token.revoked IS NULL;
+    UPDATE @schema@.token AS t
+    SET revoked = @schema@.mark_at(mark_, now_), ended = least(coalesce(t.ended, now_), now_)
+    WHERE t.prefix = prefix_ AND t.revoked IS NULL;
     IF FOUND THEN
         RETURN 'done';
     END IF;
-    PERFORM FROM token WHERE token.prefix = prefix_;
+    PERFORM FROM @schema@.token AS t WHERE t.prefix = prefix_;
     RETURN CASE WHEN FOUND THEN 'already' ELSE 'unknown' END;
 END
 $$;

@@ -1,12 +1,12 @@
 -- trigger: make a run of a schedule now, whatever its calendar says. Lock: as fire.
 -- Guard: the id of the job: who triggers with the same again is told the same.
--- in   tenant_                  whose it has to be, or NULL
+-- in   id_                      the key of the schedule
 --      overlap_, queues_ …      what to do if it is in the way of another, and the job: see submit
 --      cancel_, why_            who cancels what is in the way, as JSON, and why
 -- out  known                    whether there is such a schedule
 --      state, reason            what became of the run; only a reason `replaced` is of one with a job
 CREATE OR REPLACE FUNCTION trigger(
-    id_ text, tenant_ text, overlap_ text,
+    id_ text, overlap_ text,
     queues_ text[], levels_ smallint[], types_ text[], requirements_ text[],
     jobs_ uuid[], lane_of_ integer[], tenants_ text[],
     starts_ integer[], sizes_ integer[], args_ bytea,
@@ -24,7 +24,7 @@ DECLARE
 BEGIN
     PERFORM lock_plans(ARRAY[id_],
                        CASE WHEN overlap_ = 'cancel_running' THEN ARRAY[id_] ELSE '{}' END);
-    known := cardinality(schedules_of(ARRAY[id_], tenant_)) > 0;
+    known := EXISTS (SELECT FROM schedule WHERE schedule.key = id_);
     IF NOT known THEN
         RETURN;
     END IF;
@@ -39,7 +39,7 @@ BEGIN
     -- Occurrences are at whole seconds, or at the instant the schedule waits for: they keep their place.
     due_ := now_ms();
     WHILE due_ % 1000 = 0
-          OR EXISTS (SELECT FROM schedule WHERE schedule.id = id_ AND schedule.due = due_)
+          OR EXISTS (SELECT FROM schedule WHERE schedule.key = id_ AND schedule.due = due_)
           OR EXISTS (SELECT FROM run WHERE run.schedule = id_ AND run.due = due_) LOOP
         due_ := due_ + 1;
     END LOOP;

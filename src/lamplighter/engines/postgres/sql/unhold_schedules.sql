@@ -10,15 +10,15 @@ SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     now_ bigint;
 BEGIN
+    ids_ := schedule_keys(ids_, tenant_);
     PERFORM lock_schedules(ids_);
-    ids_ := schedules_of(ids_, tenant_);
     now_ := now_ms();
     RETURN QUERY
         SELECT schedule.id, CASE WHEN schedule.hold IS NULL THEN 'already' ELSE 'done' END
         FROM schedule
-        WHERE schedule.id = ANY (ids_);
+        WHERE schedule.key = ANY (ids_);
     UPDATE schedule
     SET hold = NULL, failures = 0, wake = now_, version = schedule.version + 1
-    WHERE schedule.id = ANY (ids_) AND schedule.hold IS NOT NULL;
+    WHERE schedule.key = ANY (ids_) AND schedule.hold IS NOT NULL;
 END
 $$;

@@ -12,7 +12,7 @@ from typing import Any
 from psycopg import Error, sql
 
 from lamplighter import runtime
-from lamplighter.engines.postgres import faults, installer, server, statements
+from lamplighter.engines.postgres import faults, installer, server, statements, strangers
 from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.checkup import durability, facts, session, store, upkeep
 from lamplighter.engines.postgres.checkup.facts import Facts
@@ -73,8 +73,9 @@ async def _read(connection: Connection, address: Address, lease_ms: int) -> Fact
         known = await facts.read(connection, address.schema)
         skew, doubt = await _skew(connection)
         state, refusal = await _state(connection, address, host)
-        current = state.version == len(statements.migrations())
+        current = state.version == statements.layouts().newest
         overdue = await facts.read_overdue(connection, address.schema) if current else None
+        stranger = await strangers.find(connection, address.schema, host.owner or host.user)
     between, pooled = await _poolers(connection, address)
     return Facts(
         **known,
@@ -84,10 +85,11 @@ async def _read(connection: Connection, address: Address, lease_ms: int) -> Fact
         lease_ms=lease_ms,
         host=host,
         version=state.version,
-        newest=len(statements.migrations()),
+        newest=statements.layouts().newest,
         current=installer.up_to_date(state),
         refusal=refusal,
         overdue=overdue,
+        stranger=stranger,
         skew_ms=skew,
         doubt_ms=doubt,
         between=between,

@@ -12,7 +12,7 @@ from lamplighter.port.schedules import ScheduleChanged
 
 
 async def delete_schedules(
-    call: Call, ids: Sequence[str], by: str, reason: str, tenant: str | None
+    call: Call, ids: Sequence[str], by: str, reason: str, tenant: str
 ) -> list[ScheduleChanged]:
     """Remove each, and cancel its queued jobs."""
     return await change(

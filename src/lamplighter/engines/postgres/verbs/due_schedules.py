@@ -13,7 +13,10 @@ _PARAMETERS = "%s::integer, %s::bigint, %s"
 
 
 async def due_schedules(
-    call: Call, limit: int, lease_ms: int, *, newest_first: bool
+    call: Call,
+    limit: int,
+    lease_ms: int,
+    newest_first: bool,  # noqa: FBT001 - verbs are called by position
 ) -> DueSchedules:
     """Ask for schedules; the last row has none, but says what the time is."""
     *rows, last = await call.rows(

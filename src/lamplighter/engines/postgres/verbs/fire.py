@@ -8,6 +8,7 @@ from typing import TypeVar
 from lamplighter.engines.postgres import arrays, records
 from lamplighter.engines.postgres.call import Call, Row
 from lamplighter.engines.postgres.verbs.submit import columns
+from lamplighter.model.ids import schedule_key
 from lamplighter.port import texts
 from lamplighter.port.schedules import BEHIND_A_RUN, FireAnswer, Fired, Firing
 from lamplighter.port.texts import backfill_to_text
@@ -17,7 +18,7 @@ T = TypeVar("T")
 BY = "schedule"
 """Who holds and cancels what a plan says."""
 WHY = "replaced"
-_CANCEL = records.mark_to_text(BY, WHY)
+CANCEL_MARK = records.mark_to_text(BY, WHY)
 QUEUED_MARK = records.mark_to_text(*BEHIND_A_RUN)
 _PARAMETERS = ", ".join(["%s"] * 39)
 
@@ -28,21 +29,21 @@ async def fire(call: Call, firings: Sequence[Firing]) -> list[Fired]:
     Plans for the same schedule follow each other, in as many calls.
     """
     answers: dict[int, Fired] = {}
-    for places in _rounds([one.id for one in firings]):
+    for places in _rounds([schedule_key(one.tenant, one.id) for one in firings]):
         plans = [firings[place] for place in places]
         (row,) = await call.rows(
             f"SELECT * FROM {call.function('fire')}({_PARAMETERS})",
-            (*_plans(plans), *_skips(plans), *_runs(plans), QUEUED_MARK, _CANCEL, WHY),
+            (*_plans(plans), *_skips(plans), *_runs(plans), QUEUED_MARK, CANCEL_MARK, WHY),
         )
         answers |= zip(places, _answers(plans, row), strict=True)
     return [answers[place] for place in range(len(firings))]
 
 
-def _rounds(ids: Sequence[str]) -> list[list[int]]:
-    """Give the places of all, so that no id is twice in one round."""
+def _rounds(keys: Sequence[str]) -> list[list[int]]:
+    """Return the places of all, so that no key is twice in one round."""
     rounds: list[list[int]] = []
     seen: dict[str, int] = {}
-    for place, one in enumerate(ids):
+    for place, one in enumerate(keys):
         number = seen[one] = seen.get(one, -1) + 1
         if number == len(rounds):
             rounds.append([])
@@ -54,7 +55,7 @@ def _plans(plans: Sequence[Firing]) -> tuple[object, ...]:
     holds = [None if one.hold is None else _mark(one.hold) for one in plans]
     backfills = [None if one.backfill is None else backfill_to_text(one.backfill) for one in plans]
     return (
-        arrays.texts([one.id for one in plans]),
+        arrays.texts([schedule_key(one.tenant, one.id) for one in plans]),
         arrays.numbers([one.version for one in plans]),
         arrays.numbers([one.cursor_ms for one in plans]),
         arrays.numbers([one.next_cursor_ms for one in plans]),

@@ -13,14 +13,15 @@ from lamplighter.model.job import Attempt, JobRecord, JobState, Level
 from lamplighter.model.journal import Piece
 from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
-from lamplighter.port.filters import matcher, statuses_of
-from lamplighter.port.health import DEAD_MS, health
+from lamplighter.port.filters import coarse_statuses, matcher, statuses_of
+from lamplighter.port.health import DEAD_MS, at_work, health
 from lamplighter.port.rows import attempt_of, tenant_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
     SCAN_LIMIT,
     TENANT_LIMIT,
     DeadGroup,
+    DeadGroups,
     JobFilter,
     JobPage,
     LogPiece,
@@ -29,6 +30,7 @@ from lamplighter.port.values import (
     TypeRow,
     WorkerInfo,
 )
+from lamplighter.port.versions import seats_of
 
 COUNTED = 1_000_000
 """Waiting jobs up to which those of all tenants are counted one by one, which is the quickest."""
@@ -37,9 +39,9 @@ _PAGE = "%s::integer, %s::integer"
 
 # Columns of the view `seen_job` behind those that `records` reads, and of the statements here.
 FINISHED = 26
-SEQ = 32
-NOW = 34
-MORE = 35
+SEQ = 33
+NOW = 35
+MORE = 36
 
 
 async def job(call: Call, job_id: str) -> JobRecord | None:
@@ -64,7 +66,7 @@ async def jobs(call: Call, which: JobFilter, limit: int, cursor: str | None) -> 
         search = f"{call.function('find_dead')}(%s, %s, {_PAGE}, {filters.PLACES})"
     else:
         keys, order = (SEQ,), "seen.seq DESC"
-        asked = (list(statuses) or None, *filters.parameters(which))
+        asked = (list(coarse_statuses(which)) or None, *filters.parameters(which))
         given = (*place_of(cursor, 1), SCAN_LIMIT, limit, *asked)
         search = f"{call.function('find_jobs')}(clock.now, %s, {_PAGE}, %s, {filters.PLACES})"
     rows = await call.rows(
@@ -104,7 +106,9 @@ async def queues(call: Call, most: int, name: str | None = None) -> list[QueueIn
         "ORDER BY queue.name, queue.level",
         (most, name),
     )
-    return [_queue(list(levels), most) for _, levels in groupby(rows, key=lambda row: row[0])]
+    groups = [list(levels) for _, levels in groupby(rows, key=lambda row: row[0])]
+    found = [(levels[0][9], _queue(levels, most)) for levels in groups]
+    return [info for removed, info in found if not removed or info.busy]
 
 
 async def queue(call: Call, name: str) -> QueueInfo | None:
@@ -117,7 +121,7 @@ async def queue(call: Call, name: str) -> QueueInfo | None:
 def _queue(levels: list[Row], most: int) -> QueueInfo:
     """Put the rows of one queue together; one that never had jobs has a row without a level."""
     name, handouts, max_wait, hold = levels[0][:4]
-    now = levels[0][9]
+    now = levels[0][10]
     oldest = {records.LEVELS[row[4]]: now - row[8] for row in levels if row[8] is not None}
     by_level = dict.fromkeys(Level, 0)
     for row in levels:
@@ -181,6 +185,7 @@ async def types(call: Call) -> list[TypeRow]:
             options=json.loads(row[4]),
             held=texts.mark_of(row[5]),
             live_workers=row[6],
+            seats=seats_of(row[7]),
         )
         for row in rows
     ]
@@ -193,7 +198,7 @@ async def workers(call: Call) -> list[WorkerInfo]:
         f"CROSS JOIN {call.function('read_workers')}() AS worker "
         "ORDER BY worker.joined, worker.id",
     )
-    return [worker_of(row, row[9]) for row in rows]
+    return [worker_of(row, row[10]) for row in rows]
 
 
 def worker_of(row: Sequence[Any], now: int) -> WorkerInfo:
@@ -205,10 +210,11 @@ def worker_of(row: Sequence[Any], now: int) -> WorkerInfo:
         queues=tuple(json.loads(row[3])),
         types=tuple(row[4] or ()),
         slots=row[5],
-        running=row[6],
+        running=at_work(row[6], now - row[8]),
         joined_at_ms=row[7],
         beat_at_ms=row[8],
         state=health(now - row[8]),
+        version_slot=row[9],
     )
 
 
@@ -233,12 +239,12 @@ async def logs(
     return [LogPiece(lease, Piece(number, data)) for lease, number, data in rows]
 
 
-async def dead_groups(call: Call, which: JobFilter) -> list[DeadGroup]:
+async def dead_groups(call: Call, which: JobFilter, most: int) -> DeadGroups:
     """Group dead letters by type and fingerprint."""
     statuses = statuses_of(which)
     if statuses and "dead" not in statuses:
-        return []
-    parameters = (SCAN_LIMIT, *filters.parameters(which))
+        return DeadGroups([], at_least=False)
+    parameters = (most, *filters.parameters(which))
     rows = await call.rows(
         f"SELECT * FROM {call.function('read_dead_groups')}(%s, {filters.PLACES})", parameters
     )
@@ -255,4 +261,6 @@ async def dead_groups(call: Call, which: JobFilter) -> list[DeadGroup]:
         )
         for row in rows
     ]
-    return sorted(found, key=lambda group: (-group.count, group.type, group.fingerprint))
+    found.sort(key=lambda group: (-group.count, group.type, group.fingerprint))
+    ((older,),) = await call.rows(f"SELECT {call.function('has_older_dead')}(%s)", (most,))
+    return DeadGroups(found, at_least=older)

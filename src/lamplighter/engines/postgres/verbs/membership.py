@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
+from lamplighter.engines.postgres import ids
 from lamplighter.engines.postgres.call import Call
 from lamplighter.port import texts
 from lamplighter.port.values import Beat, NewWorker
 
-_JOIN = "%s, %s, %s::integer, %s, %s::integer, %s, %s, %s, %s, %s"
+_JOIN = "%s, %s, %s::integer, %s, %s::integer, %s::integer, %s, %s, %s, %s, %s"
 
 
 async def join(call: Call, worker: NewWorker) -> Beat:
@@ -22,6 +24,7 @@ async def join(call: Call, worker: NewWorker) -> Beat:
             worker.pid,
             json.dumps(worker.queues),
             worker.slots,
+            worker.version_slot,
             [known.name for known in types],
             [known.hash for known in types],
             [known.queue for known in types],
@@ -32,10 +35,12 @@ async def join(call: Call, worker: NewWorker) -> Beat:
     return Beat(known=True, settings_version=version, workers=workers)
 
 
-async def beat(call: Call, worker: str, running: int) -> Beat:
+async def beat(call: Call, worker: str, running: int, unstarted: Sequence[str]) -> Beat:
     """Note a sign of life."""
     ((known, version, workers),) = await call.rows(
-        f"SELECT * FROM {call.function('beat')}(%s, %s::integer)", (worker, running), urgent=True
+        f"SELECT * FROM {call.function('beat')}(%s, %s::integer, %s)",
+        (worker, running, ids.uuids(unstarted)),
+        urgent=True,
     )
     return Beat(known=known, settings_version=version, workers=workers)
 

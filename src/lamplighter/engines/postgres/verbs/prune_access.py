@@ -1,4 +1,4 @@
-"""prune_access: remove old audit entries, and tokens that have long ended."""
+"""prune_access: remove old audit entries, tokens that have long ended, and spent marks."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from lamplighter.engines.postgres import arrays
 from lamplighter.engines.postgres.call import Call
 from lamplighter.port.schedules import NewSchedule, Put, PutAnswer
 
-_PARAMETERS = ", ".join(["%s"] * 10)
+_PARAMETERS = ", ".join(["%s"] * 8)
 
 
 async def put_schedules(call: Call, schedules: Sequence[NewSchedule]) -> list[Put]:
@@ -23,19 +23,14 @@ async def put_schedules(call: Call, schedules: Sequence[NewSchedule]) -> list[Pu
             arrays.numbers([one.due_ms for one in schedules]),
             arrays.texts([one.zones for one in schedules]),
             arrays.numbers([one.first_ms for one in schedules]),
-            *_expected(schedules),
+            _expected(schedules),
         ),
     )
     answers = {place: (PutAnswer(answer), version) for place, answer, version in rows}
     return [Put(one.id, *answers[place]) for place, one in enumerate(schedules, 1)]
 
 
-def _expected(schedules: Sequence[NewSchedule]) -> tuple[str, str, str] | tuple[None, None, None]:
-    """Give whose they must be and of which version; nothing where nobody expects anything."""
-    if all(one.expect_tenant is None and one.expect_version is None for one in schedules):
-        return None, None, None
-    return (
-        arrays.texts([one.expect_tenant or "" for one in schedules]),
-        arrays.flags([one.expect_tenant is not None for one in schedules]),
-        arrays.numbers([one.expect_version for one in schedules]),
-    )
+def _expected(schedules: Sequence[NewSchedule]) -> str | None:
+    """Return the versions that they must have; None where nobody expects any."""
+    versions = [one.expect_version for one in schedules]
+    return None if versions.count(None) == len(versions) else arrays.numbers(versions)

@@ -6,26 +6,34 @@ from collections.abc import Sequence
 
 from lamplighter.engines.postgres import arrays, ids
 from lamplighter.engines.postgres.call import Call
-from lamplighter.model.journal import Journal
+from lamplighter.model.journal import NO_NEWS, Journal
 from lamplighter.port import texts
 from lamplighter.port.values import Recorded, Recording
 
-_PARAMETERS = ", ".join(["%s"] * 11)
+_PARAMETERS = ", ".join(["%s"] * 12)
 
 
 async def record(call: Call, recordings: Sequence[Recording]) -> list[Recorded]:
     """Check each fence and keep what is said under it."""
+    verb = f"SELECT n, busy FROM {call.function('record')}({_PARAMETERS}, "
     rows = await call.rows(
-        f"SELECT n FROM {call.function('record')}({_PARAMETERS})",
+        f"{verb}false)",
         (
             ids.uuids([one.id for one in recordings]),
             arrays.numbers([one.fence.lease for one in recordings]),
             arrays.texts([one.fence.nonce for one in recordings]),
             *journals([one.journal for one in recordings]),
+            arrays.flags([one.started for one in recordings])
+            if any(one.started for one in recordings)
+            else None,
         ),
+        instead=f"{verb}true)",
     )
-    held = {row[0] for row in rows}
-    return [Recorded(one.id, place in held) for place, one in enumerate(recordings, 1)]
+    busy: dict[int, bool] = dict(rows)
+    return [
+        Recorded(one.id, held=busy.get(place) is False, busy=busy.get(place, False))
+        for place, one in enumerate(recordings, 1)
+    ]
 
 
 def journals(given: Sequence[Journal | None]) -> tuple[object, ...]:
@@ -35,7 +43,7 @@ def journals(given: Sequence[Journal | None]) -> tuple[object, ...]:
     """
     if given.count(None) == len(given):
         return (None,) * 8
-    said = [journal or _SILENCE for journal in given]
+    said = [journal or NO_NEWS for journal in given]
     progresses = [
         None if one.progress is None else texts.progress_to_text(one.progress) for one in said
     ]
@@ -49,6 +57,3 @@ def journals(given: Sequence[Journal | None]) -> tuple[object, ...]:
         arrays.numbers([piece.number for _, piece in pieces]) if pieces else None,
         *arrays.joined([piece.data for _, piece in pieces]),
     )
-
-
-_SILENCE = Journal()

@@ -11,7 +11,7 @@ from lamplighter.port.values import Expired
 async def rescue(call: Call, limit: int) -> list[Expired]:
     """Read expired claims, longest overdue first; leases that the clock stretched are cut."""
     rows = await call.rows(f"SELECT * FROM {call.function('rescue')}(%s::integer)", (limit,))
-    return [Expired(records.claim_of(row), row[21]) for row in rows]
+    return [Expired(records.claim_of(row), row[22]) for row in rows]
 
 
 async def claims_of(call: Call, worker: str) -> list[Claim]:

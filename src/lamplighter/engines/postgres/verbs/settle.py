@@ -14,23 +14,26 @@ from lamplighter.port import texts
 from lamplighter.port.values import SettleAnswer, Settled
 
 _SUCCEEDED = JobState.SUCCEEDED
-_PARAMETERS = ", ".join(["%s"] * 17)
+_PARAMETERS = ", ".join(["%s"] * 18)
 
 
 async def settle(call: Call, settlements: Sequence[Settlement]) -> list[Settled]:
     """Send plain successes as columns and all else as JSON; of the former only refusals return."""
+    verb = f"SELECT n, answer, state FROM {call.function('settle')}({_PARAMETERS}, "
     rows = await call.rows(
-        f"SELECT n, answer, state FROM {call.function('settle')}({_PARAMETERS})",
+        f"{verb}false)",
         (
             ids.uuids([one.id for one in settlements]),
             arrays.numbers([one.fence.lease for one in settlements]),
             arrays.texts([one.fence.nonce for one in settlements]),
             *arrays.joined([one.next.result for one in settlements]),
             _notes(settlements),
-            _expired(settlements),
+            _flags([one.only_if_expired for one in settlements]),
+            _flags([one.only_if_unstarted for one in settlements]),
             _others(settlements),
             *journals([one.journal for one in settlements]),
         ),
+        instead=f"{verb}true)",
     )
     done = SettleAnswer.DONE
     answers = [Settled(one.id, done, _SUCCEEDED) for one in settlements]
@@ -48,11 +51,9 @@ def _notes(settlements: Sequence[Settlement]) -> list[str | None] | None:
     return [note and texts.clean(note) for note in notes]
 
 
-def _expired(settlements: Sequence[Settlement]) -> str | None:
-    """Say which are only to be written if the lease has ended."""
-    if not any(one.only_if_expired for one in settlements):
-        return None
-    return arrays.flags(one.only_if_expired for one in settlements)
+def _flags(given: Sequence[bool]) -> str | None:
+    """Say which are only to be written on a condition; None: no one is."""
+    return arrays.flags(given) if any(given) else None
 
 
 def _others(settlements: Sequence[Settlement]) -> str | None:
@@ -81,6 +82,7 @@ def _next(following: Next) -> dict[str, object]:
         "crashes": following.crashes,
         "losses": following.losses,
         "suspect": following.suspect,
+        "version": following.version,
         "error": texts.error_to_text(error),
         "fingerprint": None if error is None else texts.clean(error.fingerprint),
     }

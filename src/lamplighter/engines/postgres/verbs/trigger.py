@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from lamplighter.engines.postgres import records
 from lamplighter.engines.postgres.call import Call
-from lamplighter.engines.postgres.verbs.fire import QUEUED_MARK
+from lamplighter.engines.postgres.verbs.fire import CANCEL_MARK, QUEUED_MARK, WHY
 from lamplighter.engines.postgres.verbs.submit import columns
+from lamplighter.model.ids import schedule_key
 from lamplighter.port import texts
 from lamplighter.port.schedules import Run, RunState, ScheduleAnswer, Triggered
 
-_PARAMETERS = ", ".join(["%s"] * 22)
+_PARAMETERS = ", ".join(["%s"] * 21)
 _REPLACED = "replaced"
 
 
-async def trigger(
-    call: Call, schedule_id: str, run: Run, by: str, reason: str, *, tenant: str | None
-) -> Triggered:
+async def trigger(call: Call, schedule_id: str, run: Run, tenant: str) -> Triggered:
     """Make a run, or say what became of the one with this job."""
     if texts.is_nobody(tenant):
         return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
     ((known, state, why),) = await call.rows(
         f"SELECT * FROM {call.function('trigger')}({_PARAMETERS})",
         (
-            texts.clean(schedule_id),
-            tenant,
+            schedule_key(tenant, texts.clean(schedule_id)),
             run.overlap.value,
             *columns([run.job]),
             QUEUED_MARK,
-            records.mark_to_text(by, reason),
-            texts.clean(reason) or "cancelled",
+            CANCEL_MARK,
+            WHY,
         ),
     )
     if not known:

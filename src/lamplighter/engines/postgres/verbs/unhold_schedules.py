@@ -14,7 +14,7 @@ async def unhold_schedules(
     ids: Sequence[str],
     by: str,  # noqa: ARG001 - the operator's name is told by the event
     reason: str,  # noqa: ARG001
-    tenant: str | None,
+    tenant: str,
 ) -> list[ScheduleChanged]:
     """Unhold each, due now."""
     return await change(call, "unhold_schedules", ids, tenant, again={DONE: ALREADY})

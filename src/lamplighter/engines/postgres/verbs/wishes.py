@@ -16,7 +16,7 @@ async def change(
     call: Call,
     verb: str,
     schedule_ids: Sequence[str],
-    tenant: str | None,
+    tenant: str,
     *parameters: object,
     again: Mapping[ScheduleAnswer, ScheduleAnswer],
 ) -> list[ScheduleChanged]:

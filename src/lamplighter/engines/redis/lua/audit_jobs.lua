@@ -7,7 +7,7 @@
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/turns.lua
---@include lib/changes.lua
+--@include lib/states.lua
 
 local P, page = KEYS[1], tonumber(ARGV[2])
 

@@ -1,12 +1,12 @@
 -- audit_schedules: compare some schedules with the indexes they must be in.
 -- KEYS  1 shard
 -- ARGV  1 clock, not used  2 where to begin, as a bound of ZRANGE BYLEX
--- RETURNS  the last id that was looked at, '' when there are no more; list of names and numbers of
+-- RETURNS  the last name that was looked at, '' when there are no more; list of names and numbers of
 --          what was found: schedules, looks, specs; the same as the indexes count them; then list
 --          of what is wrong, in words
 -- TOUCHES  nothing; reads all that belongs to these schedules. Bound: 50 schedules, 10 runs of each.
 --@include lib/keys.lua
---@include lib/changes.lua
+--@include lib/states.lua
 --@include lib/schedule.lua
 --@include lib/runs.lua
 
@@ -20,7 +20,7 @@ local function count(name, found)
 end
 
 local function fault(name, ...)
-  faults[#faults + 1] = 'schedule ' .. name .. ' ' .. table.concat({ ... })
+  faults[#faults + 1] = 'schedule ' .. string.gsub(name, '\1', '/') .. ' ' .. table.concat({ ... })
 end
 
 local function check_look(name, schedule)
@@ -48,7 +48,7 @@ local function check_runs(name)
   end
 end
 
-local names = redis.call('ZRANGE', P .. 'schedule_ids', from, '+', 'BYLEX', 'LIMIT', 0, SCHEDULES)
+local names = redis.call('ZRANGE', P .. 'schedule_names', from, '+', 'BYLEX', 'LIMIT', 0, SCHEDULES)
 for _, name in ipairs(names) do
   local schedule = read_schedule(P, name)
   count('schedules', schedule)
@@ -61,14 +61,14 @@ for _, name in ipairs(names) do
     check_look(name, schedule)
     check_runs(name)
   else
-    fault(name, 'is in schedule_ids, but nowhere else')
+    fault(name, 'is in schedule_names, but nowhere else')
   end
 end
 return {
   #names == SCHEDULES and names[#names] or '',
   { 'schedules', numbers.schedules, 'looks', numbers.looks, 'specs', numbers.specs },
   {
-    'schedules', redis.call('ZCARD', P .. 'schedule_ids'), 'looks',
+    'schedules', redis.call('ZCARD', P .. 'schedule_names'), 'looks',
     redis.call('ZCARD', P .. 'schedules'), 'specs', redis.call('HLEN', P .. 'specs'),
   },
   faults,

@@ -1,16 +1,16 @@
 -- backfill: begin to run occurrences of the past.
 -- KEYS  1 shard
--- ARGV  1 clock  2 id  3 tenant or ''  4 what it is  5 the same, and how far it has come: nowhere
+-- ARGV  1 clock  2 name  3 what it is  4 the same, and how far it has come: nowhere
 -- RETURNS  done | already | conflict | unknown
--- TOUCHES  schedule:<id>, schedules. Bound: one schedule.
+-- TOUCHES  schedule:<name>, schedules. Bound: one schedule.
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/schedule.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
-local name, tenant, what, text = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local name, what, text = ARGV[2], ARGV[3], ARGV[4]
 
-local schedule = read_schedule_of(P, name, tenant)
+local schedule = read_schedule(P, name)
 if not schedule then
   return 'unknown'
 elseif schedule.backfill ~= '' then

@@ -1,7 +1,7 @@
 -- beat: note a sign of life of a worker, and that its types are in use.
 -- KEYS  1 shard, always 0
 -- ARGV  1 clock  2 worker  3 how many jobs it runs  4 ms of silence after which one is dead
---       5 1 where all is in this shard
+--       5 1 where all is in this shard  6 ids of its claimed jobs whose handlers were not called
 -- RETURNS  1 when the worker is known, settings version, how many workers are not dead, 1 when no
 --          lease has ended and no schedule is due
 -- TOUCHES  workers, worker:<id>, types_seen; reads spans, lease:<ms>, schedules. Bound: the types of
@@ -37,7 +37,7 @@ if not redis.call('ZSCORE', P .. 'workers', worker) then
 end
 local key = P .. 'worker:' .. encode(worker)
 redis.call('ZADD', P .. 'workers', now, worker)
-redis.call('HSET', key, 'running', running)
+redis.call('HSET', key, 'running', running, 'unstarted', ARGV[6])
 for known in string.gmatch(redis.call('HGET', key, 'types') or '', '[^\n]+') do
   redis.call('ZADD', P .. 'types_seen', 'XX', now, known)
 end

@@ -1,24 +1,24 @@
 -- delete_schedules: remove schedules and their runs; queued jobs are cancelled, others go on.
 -- KEYS  1 shard
--- ARGV  1 clock  2 tenant or ''  3 mark without its time  4 reason  5… ids
--- RETURNS  per id: done | unknown, or again when it is to be sent once more
--- TOUCHES  schedule:<id>, schedules, schedule_ids, specs, runs:<class>:<id>; what cancel touches.
---          Bound: 100 ids, 100 jobs that are cancelled.
+-- ARGV  1 clock  2 mark without its time  3 reason  4… names
+-- RETURNS  per name: done | unknown, or again when it is to be sent once more
+-- TOUCHES  schedule:<name>, schedules, schedule_names, specs, runs:<class>:<name>; what cancel touches.
+--          Bound: 100 schedules, 100 jobs that are cancelled.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/mark.lua
 --@include lib/turns.lua
---@include lib/changes.lua
+--@include lib/states.lua
 --@include lib/occurrence.lua
 --@include lib/cancelling.lua
 --@include lib/schedule.lua
 --@include lib/runs.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
-local tenant, mark, reason = ARGV[2], mark_at(ARGV[3], now), ARGV[4]
-local FIRST_ID = 5
+local mark, reason = mark_at(ARGV[2], now), ARGV[3]
+local FIRST = 4
 local cancels = 100
 
 local function remove(name, key)
@@ -26,13 +26,13 @@ local function remove(name, key)
   redis.call('UNLINK', P .. 'schedule:' .. key, runs .. 'queued:' .. key, runs .. 'started:' .. key,
     runs .. 'succeeded:' .. key, runs .. 'ended:' .. key)
   redis.call('ZREM', P .. 'schedules', name)
-  redis.call('ZREM', P .. 'schedule_ids', name)
+  redis.call('ZREM', P .. 'schedule_names', name)
   redis.call('HDEL', P .. 'specs', name)
 end
 
 -- The schedule goes with the last of its queued jobs.
 local function delete(name)
-  if not read_schedule_of(P, name, tenant) then
+  if not read_schedule(P, name) then
     return 'unknown'
   end
   local key = encode(name)
@@ -50,7 +50,7 @@ local function delete(name)
 end
 
 local answers = {}
-for place = FIRST_ID, #ARGV do
+for place = FIRST, #ARGV do
   answers[#answers + 1] = delete(ARGV[place])
 end
 return answers

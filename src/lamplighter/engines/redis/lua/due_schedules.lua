@@ -3,8 +3,8 @@
 -- ARGV  1 clock  2 how many  3 ms for which they are not handed out again, or '' only to look
 --       4 1 for the newest first
 -- RETURNS  now, ms until the next is due or '' for never, list of when each has fallen due; then, if
---          they are handed out, lists of their ids, values and specs
--- TOUCHES  schedules; reads schedule:<id>, specs. Bound: 100 schedules.
+--          they are handed out, lists of their names, values and specs
+-- TOUCHES  schedules; reads schedule:<name>, specs. Bound: 100 schedules.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua

@@ -2,14 +2,14 @@
 -- KEYS  1 shard
 -- ARGV  1 clock  2 id
 -- RETURNS  now, the job as lib/seen.lua makes it, settings of its queue, type and tenant or '', how
---          many jobs of its turn go before it; nothing for a job that is not there
+--          many jobs of its turn go before it, its lane; nothing for a job that is not there
 -- TOUCHES  nothing; reads what inspect_jobs reads, queue, type, tenant, turn:<lane>:<tenant>.
 --          Bound: one job.
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/turns.lua
---@include lib/changes.lua
+--@include lib/states.lua
 --@include lib/seen.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
@@ -29,4 +29,5 @@ return {
   redis.call('HGET', P .. 'type', of.type) or '',
   redis.call('HGET', P .. 'tenant', tenant) or '',
   before or 0,
+  redis.call('HGET', P .. 'lane', lane),
 }

@@ -1,14 +1,14 @@
 -- fire: write plans for schedules, each wholly or not at all.
 -- KEYS  1 shard
 -- ARGV  1 clock  2… jobs of all plans in their order, as lib/arrivals.lua reads them; then per plan,
---       each of another schedule: id of the schedule; the plan as one text: version I8, cursor i8,
+--       each of another schedule: name of the schedule; the plan as one text: version I8, cursor i8,
 --       next cursor i8, next due i8 with a B before it (0 never), runs to keep that succeeded I4
 --       and others I4, number of runs I2 and of skips I2; per run due i8, kind c1, overlap c1; per
 --       skip first i8, due i8, how many I8, length B and reason; length I2 and text of backfill, mark
 --       to hold it with, zones
 -- RETURNS  per plan 'stale'; or 'again' when it is to be sent once more; or queued, skipped, ids of
 --          jobs that may run now, joined
--- TOUCHES  what submit and cancel touch; schedules, schedule:<id>, runs:<class>:<id>.
+-- TOUCHES  what submit and cancel touch; schedules, schedule:<name>, runs:<class>:<name>.
 --          Bound: 100 plans, jobs and skips in all, 100 jobs that are cancelled.
 --@include lib/clock.lua
 --@include lib/keys.lua
@@ -16,7 +16,7 @@
 --@include lib/mark.lua
 --@include lib/turns.lua
 --@include lib/arrivals.lua
---@include lib/changes.lua
+--@include lib/states.lua
 --@include lib/occurrence.lua
 --@include lib/cancelling.lua
 --@include lib/schedule.lua

@@ -1,8 +1,8 @@
 -- hold_schedules: keep schedules from being fired until they are unheld; the first mark stays.
 -- KEYS  1 shard
--- ARGV  1 clock  2 tenant or ''  3 mark without its time  4… ids
--- RETURNS  per id: done | already | unknown
--- TOUCHES  schedule:<id>, schedules. Bound: 100 ids.
+-- ARGV  1 clock  2 mark without its time  3… names
+-- RETURNS  per name: done | already | unknown
+-- TOUCHES  schedule:<name>, schedules. Bound: 100 schedules.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
@@ -10,13 +10,13 @@
 --@include lib/schedule.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
-local tenant, mark = ARGV[2], mark_at(ARGV[3], now)
-local FIRST_ID = 4
+local mark = mark_at(ARGV[2], now)
+local FIRST = 3
 
 local answers = {}
-for place = FIRST_ID, #ARGV do
+for place = FIRST, #ARGV do
   local name = ARGV[place]
-  local schedule, answer = read_schedule_of(P, name, tenant), 'unknown'
+  local schedule, answer = read_schedule(P, name), 'unknown'
   if schedule and schedule.hold ~= '' then
     answer = 'already'
   elseif schedule then

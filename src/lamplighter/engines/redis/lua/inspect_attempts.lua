@@ -6,7 +6,7 @@
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua
---@include lib/changes.lua
+--@include lib/states.lua
 --@include lib/seen.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])

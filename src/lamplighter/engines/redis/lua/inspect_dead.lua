@@ -9,7 +9,7 @@
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/turns.lua
---@include lib/changes.lua
+--@include lib/states.lua
 --@include lib/filter.lua
 --@include lib/behind.lua
 

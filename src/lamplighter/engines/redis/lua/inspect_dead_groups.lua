@@ -1,6 +1,7 @@
 -- inspect_dead_groups: count dead letters that a filter means by type and fingerprint.
 -- KEYS  1 shard
 -- ARGV  1 clock  2, 3 when it died and id of the last that was looked at  4 filter
+--       5 how many to look at, at most
 -- RETURNS  when it died and id of the last job looked at, 1 when there may be more behind it, how
 --          many were looked at, then per group: type, fingerprint, count, when the newest died, its
 --          id
@@ -9,13 +10,13 @@
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/turns.lua
---@include lib/changes.lua
+--@include lib/states.lua
 --@include lib/filter.lua
 --@include lib/behind.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
 local finished, id, filter = tonumber(ARGV[2]), ARGV[3], read_filter(ARGV[4])
-local JOBS = 500
+local JOBS = math.min(500, tonumber(ARGV[5]))
 
 local dead = P .. 'ended:dead'
 local rank = rank_behind(dead, finished, id)

@@ -9,7 +9,7 @@
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/turns.lua
---@include lib/changes.lua
+--@include lib/states.lua
 --@include lib/filter.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])

@@ -6,7 +6,7 @@
 -- TOUCHES  nothing; reads job, log:<id>. Bound: 500 pieces of one job.
 --@include lib/keys.lua
 --@include lib/record.lua
---@include lib/changes.lua
+--@include lib/states.lua
 
 local P, id, tenant = KEYS[1], ARGV[2], ARGV[3]
 local lease, number, many = tonumber(ARGV[4]), tonumber(ARGV[5]), math.min(tonumber(ARGV[6]), 500)

@@ -6,7 +6,7 @@
 -- TOUCHES  nothing; reads run, job. Bound: about 300 jobs.
 --@include lib/keys.lua
 --@include lib/record.lua
---@include lib/changes.lua
+--@include lib/states.lua
 
 local P, what, cursor = KEYS[1], ARGV[2], ARGV[3]
 

@@ -1,8 +1,8 @@
 -- inspect_runs: read runs of a schedule, the latest due first.
 -- KEYS  1 shard
--- ARGV  1 clock, not used  2 id of the schedule  3 due time before which to begin  4 how many
+-- ARGV  1 clock, not used  2 name of the schedule  3 due time before which to begin  4 how many
 -- RETURNS  per run: the run as lib/runs.lua has it, when its job was handed out or 0
--- TOUCHES  nothing; reads runs:<class>:<id>, run, job. Bound: 100 runs.
+-- TOUCHES  nothing; reads runs:<class>:<name>, run, job. Bound: 100 runs.
 --@include lib/keys.lua
 --@include lib/record.lua
 

@@ -1,8 +1,8 @@
 -- inspect_schedule: read one schedule.
 -- KEYS  1 shard
--- ARGV  1 clock, not used  2 id
+-- ARGV  1 clock, not used  2 name
 -- RETURNS  its value and its spec, or nothing
--- TOUCHES  nothing; reads schedule:<id>, specs. Bound: one schedule.
+-- TOUCHES  nothing; reads schedule:<name>, specs. Bound: one schedule.
 --@include lib/keys.lua
 --@include lib/schedule.lua
 

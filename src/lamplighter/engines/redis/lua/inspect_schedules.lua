@@ -1,47 +1,42 @@
--- inspect_schedules: look for schedules that a filter means, by id.
+-- inspect_schedules: look for schedules that a filter means, by name.
 -- KEYS  1 shard
--- ARGV  1 clock, not used  2 where to begin, as a bound of ZRANGE BYLEX  3 beginning of the ids
+-- ARGV  1 clock, not used  2 where to begin, as a bound of ZRANGE BYLEX  3 beginning of the names
 --       4 how many are wanted  5 1 for held ones, 0 for others, '' for all  6 1 for those with other
---       zones than 7  8 how many tenants  9… tenants, types
--- RETURNS  1 when there may be more, the last id that was looked at or '', then per schedule found
---          id, value, spec
--- TOUCHES  nothing; reads schedule_ids, schedule:<id>, specs. Bound: 100 schedules.
+--       zones than 7  8 beginning of the ids  9… types
+-- RETURNS  1 when there may be more, the last name that was looked at or '', then per schedule found
+--          name, value, spec
+-- TOUCHES  nothing; reads schedule_names, schedule:<name>, specs. Bound: 100 schedules.
 --@include lib/keys.lua
 --@include lib/schedule.lua
 
 local P = KEYS[1]
 local from, prefix, wanted = ARGV[2], ARGV[3], tonumber(ARGV[4])
-local held, other_zones, zones, tenant_count = ARGV[5], ARGV[6] == '1', ARGV[7], tonumber(ARGV[8])
-local FIRST_TENANT, LOOKS = 9, 100
-local FIRST_TYPE = FIRST_TENANT + tenant_count
+local held, other_zones, zones, id_prefix = ARGV[5], ARGV[6] == '1', ARGV[7], ARGV[8]
+local FIRST_TYPE, LOOKS = 9, 100
 
-local function set_of(first, last)
-  local set = nil
-  for place = first, last do
-    set = set or {}
-    set[ARGV[place]] = true
-  end
-  return set
+local types = nil
+for place = FIRST_TYPE, #ARGV do
+  types = types or {}
+  types[ARGV[place]] = true
 end
 
-local tenants = set_of(FIRST_TENANT, FIRST_TYPE - 1)
-local types = set_of(FIRST_TYPE, #ARGV)
-
-local function is_meant(value)
+local function is_meant(name, value)
   local one = unpack_schedule(value)
-  return (not tenants or tenants[one.tenant]) and (not types or types[one.type])
+  local id_at = #one.tenant + 2
+  return string.sub(name, id_at, id_at + #id_prefix - 1) == id_prefix
+    and (not types or types[one.type])
     and (held == '' or (held == '1') == (one.hold ~= ''))
     and not (other_zones and one.zones == zones)
 end
 
 -- No text has the byte 255.
-local names = redis.call('ZRANGE', P .. 'schedule_ids', from, '(' .. prefix .. '\255', 'BYLEX',
+local names = redis.call('ZRANGE', P .. 'schedule_names', from, '(' .. prefix .. '\255', 'BYLEX',
   'LIMIT', 0, LOOKS)
 local more, last, found, number = #names == LOOKS and 1 or 0, '', {}, 0
 for place, name in ipairs(names) do
   local value = redis.call('GET', schedule_key(P, name))
   last = name
-  if value and is_meant(value) then
+  if value and is_meant(name, value) then
     found[#found + 1] = name
     found[#found + 1] = value
     found[#found + 1] = redis.call('HGET', P .. 'specs', name) or ''

@@ -1,6 +1,6 @@
 -- join: enter a worker and publish the types it knows; joining twice is joining once.
 -- KEYS  1 shard, always 0
--- ARGV  1 clock  2 worker  3 host, pid, queues, slots as JSON  4 ms of silence after which one is
+-- ARGV  1 clock  2 worker  3 host, pid, queues, slots, slot of its versions as JSON  4 ms of silence after which one is
 --       dead  5… per type: name .. \0 .. hash, queue, schema and options as JSON
 -- RETURNS  settings version, how many workers are not dead
 -- TOUCHES  workers, worker:<id>, types, types_seen. Bound: the types of one worker.

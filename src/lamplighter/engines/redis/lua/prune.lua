@@ -13,7 +13,7 @@
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/turns.lua
---@include lib/changes.lua
+--@include lib/states.lua
 --@include lib/removal.lua
 --@include lib/pages.lua
 

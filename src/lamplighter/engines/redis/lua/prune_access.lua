@@ -1,9 +1,10 @@
--- prune_access: remove old audit entries, and tokens that have long ended.
+-- prune_access: remove old audit entries, tokens that have long ended, and spent marks.
 -- KEYS  1 shard, always 0
--- ARGV  1 clock  2 how long they are kept in ms  3 how many entries  4 how many tokens, at most
--- RETURNS  how many entries and how many tokens are gone
--- TOUCHES  audit, audit_log, audit_of:<tenant>, tokens, token_ids, revoked_tokens, token_ends.
---          Bound: 100 entries and 100 tokens.
+-- ARGV  1 clock  2 how long they are kept in ms  3 how many entries  4 how many tokens
+--       5 how many marks, at most
+-- RETURNS  how many entries, tokens and marks are gone
+-- TOUCHES  audit, audit_log, audit_of:<tenant>, tokens, token_ids, revoked_tokens, token_ends,
+--          spent, spent_ends. Bound: 100 of each.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
@@ -11,6 +12,7 @@
 local P, now = KEYS[1], now_ms(ARGV[1])
 local before = now - tonumber(ARGV[2])
 local entries, tokens = math.min(tonumber(ARGV[3]), 100), math.min(tonumber(ARGV[4]), 100)
+local marks = math.min(tonumber(ARGV[5]), 100)
 
 -- Entries stand in the order in which they were written: the first that is young ends the search.
 local function prune_entries()
@@ -42,4 +44,18 @@ local function prune_tokens()
   return #ended
 end
 
-return { entries > 0 and prune_entries() or 0, tokens > 0 and prune_tokens() or 0 }
+local function prune_spent()
+  local over = redis.call('ZRANGE', P .. 'spent_ends', '-inf', string.format('(%.0f', now),
+    'BYSCORE', 'LIMIT', 0, marks)
+  for _, what in ipairs(over) do
+    redis.call('HDEL', P .. 'spent', what)
+    redis.call('ZREM', P .. 'spent_ends', what)
+  end
+  return #over
+end
+
+return {
+  entries > 0 and prune_entries() or 0,
+  tokens > 0 and prune_tokens() or 0,
+  marks > 0 and prune_spent() or 0,
+}

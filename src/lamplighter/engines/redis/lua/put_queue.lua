@@ -14,5 +14,6 @@ local name, max_wait, held, mark = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 local settings = read_settings(P, 'queue', name)
 settings.max_wait = max_wait or settings.max_wait
+settings.removed = nil
 set_hold(settings, held, mark_at(mark, now))
 return write_settings(P, 'queue', name, settings)

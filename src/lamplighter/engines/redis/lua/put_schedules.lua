@@ -1,9 +1,9 @@
 -- put_schedules: create or change schedules, all in one write.
 -- KEYS  1 shard
--- ARGV  1 clock  2… per schedule: id, spec, tenant, type, due or '', zones,
---       first occurrence or '', expected tenant or '', expected version or ''
+-- ARGV  1 clock  2… per schedule: name, spec, tenant, type, due or '', zones,
+--       first occurrence or '', expected version or ''
 -- RETURNS  per schedule created | changed | already | conflict | unknown, its version
--- TOUCHES  schedule:<id>, schedules, schedule_ids, specs. Bound: 100 schedules.
+-- TOUCHES  schedule:<name>, schedules, schedule_names, specs. Bound: 100 schedules.
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/schedule.lua
@@ -13,7 +13,7 @@ local NEVER = math.huge
 
 -- A first occurrence that is past by now was missed: the cursor stays before it.
 local function create(name, due, first)
-  redis.call('ZADD', P .. 'schedule_ids', 0, name)
+  redis.call('ZADD', P .. 'schedule_names', 0, name)
   return {
     failures = 0, backfilling = 0, version = 1, cursor = math.min(now, (first or NEVER) - 1),
     due = due, created = now, fired = 0, skipped = 0, latest = -1, active = NO_JOB,
@@ -33,17 +33,16 @@ local function change(name, schedule, due)
 end
 
 local answers = {}
-for at = 2, #ARGV, 9 do
+for at = 2, #ARGV, 8 do
   local name, spec, tenant, type_ = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local due, zones, first = tonumber(ARGV[at + 4]), ARGV[at + 5], tonumber(ARGV[at + 6])
-  local owner, version = ARGV[at + 7], tonumber(ARGV[at + 8])
+  local version = tonumber(ARGV[at + 7])
   local schedule, answer = read_schedule(P, name), 'already'
-  if (schedule and owner ~= '' and schedule.tenant ~= owner) or (version and not schedule) then
+  if version and not schedule then
     schedule, answer = { version = 0 }, 'unknown'
   elseif not schedule then
     schedule, answer = create(name, due, first), 'created'
-  elseif schedule.tenant ~= tenant or schedule.type ~= type_
-    or redis.call('HGET', P .. 'specs', name) ~= spec then
+  elseif schedule.type ~= type_ or redis.call('HGET', P .. 'specs', name) ~= spec then
     if version and version ~= schedule.version then
       answer = 'conflict'
     else

@@ -24,9 +24,9 @@ local expires, length = string.format('%.0f', now + lease_ms), struct.pack('<I8'
 
 -- A lease of another length moves to those of its kind.
 local function change_length(id, run)
-  local lease, nonce, old_ms, claimed, handout, worker = unpack_run(run)
+  local _, _, old_ms = unpack_run(run)
   redis.call('ZREM', P .. 'lease:' .. string.format('%.0f', old_ms), id)
-  redis.call('HSET', P .. 'run', id, pack_run(lease, claimed, handout, nonce, lease_ms, worker))
+  redis.call('HSET', P .. 'run', id, with_length(run, length))
 end
 
 for n, run in ipairs(redis.call('HMGET', P .. 'run', unpack(ids))) do

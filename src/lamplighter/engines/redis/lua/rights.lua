@@ -3,6 +3,7 @@
 -- ARGV  1 clock, not used  2… commands
 -- RETURNS  per command that cannot be run: the command, refused | unknown
 -- TOUCHES  nothing. Bound: as many commands as the engine has.
+--@unguarded
 
 local P = KEYS[1]
 local found = {}

@@ -3,10 +3,10 @@
 -- ARGV  1 clock  2… per settlement: id; its fence and what it came to, in one text; its journal
 --       or ''. What it came to, from 21 on: 'S', flags B (4 result, 16 note), length of the result
 --       I4, result, note; or 'O', flags B (1 only if the lease has ended, 2 keep its history, 4
---       something else if a cancel was requested), length of the outcome B, outcome, what follows,
---       what else
--- RETURNS  per settlement 'done', 'already', 'lost' or 'renewed', a space, and the job's state if
---          it is known
+--       something else if a cancel was requested, 8 only without a start mark), length of the
+--       outcome B, outcome, what follows, what else
+-- RETURNS  per settlement 'done', 'already', 'lost', 'renewed' or 'started', a space, and the job's
+--          state if it is known
 -- TOUCHES  job, run, lease:<ms>, claimed, hold, cancel, ended:<state>, attempts:<id>, progress,
 --          log:<id>, the turns of jobs that wait again; runs and schedules of jobs that have ended.
 --          Bound: 100 settlements.
@@ -18,6 +18,7 @@
 --@include lib/fence.lua
 --@include lib/journal.lua
 --@include lib/turns.lua
+--@include lib/requirement.lua
 --@include lib/occurrence.lua
 --@include lib/ending.lua
 
@@ -98,6 +99,9 @@ local function settle_other(n, id, run, text)
   if bit.band(flags, 1) ~= 0 and goes_on(id, run) then
     return 'renewed running'
   end
+  if bit.band(flags, 8) ~= 0 and is_started(run) then
+    return 'started running'
+  end
   local outcome = sub(text, at, at + length - 1)
   local following, place = read_next(text, at + length)
   if bit.band(flags, 4) ~= 0 and has_cancels and redis.call('HEXISTS', P .. 'cancel', id) == 1 then
@@ -128,7 +132,7 @@ for n = 1, count do
   if holds(run, text) then
     local settle = sub(text, 21, 21) == 'S' and settle_success or settle_other
     answers[n] = settle(n, id, run, text)
-    if journal ~= '' and answers[n] ~= 'renewed running' then
+    if journal ~= '' and not runs[id] then
       write_journal(P, id, number('<I4', text), journal)
     end
   else

@@ -1,10 +1,9 @@
 -- trigger: make a run of a schedule now.
 -- KEYS  1 shard
--- ARGV  1 clock  2… its job, as lib/arrivals.lua reads it; then id of the schedule, overlap,
---       tenant or ''
+-- ARGV  1 clock  2… its job, as lib/arrivals.lua reads it; then name of the schedule, overlap
 -- RETURNS  done, the state of the run, and 1 if it has a job; or unknown; or again when it is to be
 --          sent once more
--- TOUCHES  what submit and cancel touch; schedule:<id>, runs:<class>:<id>. Bound: one job, 100 that
+-- TOUCHES  what submit and cancel touch; schedule:<name>, runs:<class>:<name>. Bound: one job, 100 that
 --          are cancelled, a look at 400 runs.
 --@include lib/clock.lua
 --@include lib/keys.lua
@@ -12,14 +11,14 @@
 --@include lib/mark.lua
 --@include lib/turns.lua
 --@include lib/arrivals.lua
---@include lib/changes.lua
+--@include lib/states.lua
 --@include lib/occurrence.lua
 --@include lib/cancelling.lua
 --@include lib/schedule.lua
 --@include lib/runs.lua
 --@include lib/judging.lua
 
-local name, overlap, tenant = ARGV[BEHIND], ARGV[BEHIND + 1], ARGV[BEHIND + 2]
+local name, overlap = ARGV[BEHIND], ARGV[BEHIND + 1]
 local JOB, INSTANT, LOOKS = 1, 16, 200
 
 -- Whether a run was triggered with this job, made or asked for in vain.
@@ -36,7 +35,7 @@ local function earlier(schedule)
   local value = redis.call('GET', key_at[JOB])
   if value then
     local part = unpack_job(value).schedule or ''
-    local due = sub(part, 1, -INSTANT - 1) == name .. '\0' and sub(part, -INSTANT)
+    local due = sub(part, 1, -INSTANT - 1) == schedule.id .. '\0' and sub(part, -INSTANT)
     local run = due and find_run(P, schedule.key, due)
     if run and sub(run, 28, 53) == id_at[JOB] then
       return run
@@ -70,9 +69,6 @@ if not value then
   return { 'unknown' }
 end
 local schedule = begin(name, encode(name), value)
-if tenant ~= '' and schedule.tenant ~= tenant then
-  return { 'unknown' }
-end
 local run = earlier(schedule)
 if run then
   local state = sub(run, 25, 25)

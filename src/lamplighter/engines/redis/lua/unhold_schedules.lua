@@ -1,21 +1,20 @@
 -- unhold_schedules: let held schedules go on, due now and without failures.
 -- KEYS  1 shard
--- ARGV  1 clock  2 tenant or ''  3… ids
--- RETURNS  per id: done | already | unknown
--- TOUCHES  schedule:<id>, schedules. Bound: 100 ids.
+-- ARGV  1 clock  2… names
+-- RETURNS  per name: done | already | unknown
+-- TOUCHES  schedule:<name>, schedules. Bound: 100 schedules.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/schedule.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
-local tenant = ARGV[2]
-local FIRST_ID = 3
+local FIRST = 2
 
 local answers = {}
-for place = FIRST_ID, #ARGV do
+for place = FIRST, #ARGV do
   local name = ARGV[place]
-  local schedule, answer = read_schedule_of(P, name, tenant), 'unknown'
+  local schedule, answer = read_schedule(P, name), 'unknown'
   if schedule and schedule.hold == '' then
     answer = 'already'
   elseif schedule then

@@ -53,16 +53,36 @@ async def queues(call: Call, most: int) -> list[QueueInfo]:
         for name, text in (await named.every(call, "handed", shard)).items():
             found.setdefault(name, _Queue()).handouts += int(text)
     settings = await named.every(call, "queue", 0)
-    return [
-        found.get(name, _Queue()).info(name, json.loads(settings.get(name, b"{}")), now, most)
-        for name in sorted(found.keys() | settings.keys())
-    ]
+    infos: list[QueueInfo] = []
+    for name in sorted(found.keys() | settings.keys()):
+        given = json.loads(settings.get(name, b"{}"))
+        info = found.get(name, _Queue()).info(name, given, now, most)
+        if info.busy or not given.get("removed"):
+            infos.append(info)
+    return infos
 
 
 async def queue(call: Call, name: str) -> QueueInfo | None:
     """Give one queue with what waits and runs in it."""
     if texts.clean(name) != name:
         return None
+    there, info = await one_queue(call, name)
+    return info if there and (info.busy or not await _is_removed(call, name)) else None
+
+
+async def _is_removed(call: Call, name: str) -> bool:
+    settings = await call.run("inspect_name", ("queue", name), shard=0)
+    return bool(json.loads(settings or b"{}").get("removed"))
+
+
+async def lanes_of(call: Call, shard: int, name: str) -> set[int]:
+    """Return the numbers of a queue's lanes in a shard."""
+    _, every = await _lanes(call, shard)
+    return {lane.number for lane in every if lane.queue == name}
+
+
+async def one_queue(call: Call, name: str) -> tuple[bool, QueueInfo]:
+    """Return whether a queue is there, removed or not, and what waits and runs in it."""
     found, now, there = _Queue(), 0, False
     for shard in range(call.shards):
         now, every = await _lanes(call, shard)
@@ -76,9 +96,8 @@ async def queue(call: Call, name: str) -> QueueInfo | None:
         found.handouts += int(handed or 0)
         there = there or bool(numbers or handed)
     settings = await call.run("inspect_name", ("queue", name), shard=0)
-    if not there and not settings:
-        return None
-    return found.info(name, json.loads(settings or b"{}"), now, COUNT_LIMIT)
+    info = found.info(name, json.loads(settings or b"{}"), now, COUNT_LIMIT)
+    return bool(there or settings), info
 
 
 @dataclass(slots=True)

@@ -69,9 +69,7 @@ async def check_up(address: Address, deadline: float, lease_ms: int) -> Checkup:
         state, refusal = await _state(connection, address)
         skew, trip = await _look(connection)
     readable = state.version and lacking is None and refusal is None
-    indexes, overdue = (
-        await _look_through(address, deadline, state.shards) if readable else (None, None)
-    )
+    indexes, overdue = await _look_through(address, deadline, state) if readable else (None, None)
     found = _Found(
         address=address,
         host=host,
@@ -120,9 +118,11 @@ async def _look(connection: Connection) -> tuple[float, float]:
     return best
 
 
-async def _look_through(address: Address, deadline: float, shards: int) -> tuple[Audit, Overdue]:
+async def _look_through(
+    address: Address, deadline: float, state: installer.State
+) -> tuple[Audit, Overdue]:
     transport = Transport(address, deadline)
-    transport.divide(shards)
+    transport.divide(state.shards, state.mark)
     try:
         overdue = await overdue_schedules(transport)
         return await audit_at_work(transport, _AUDIT_SECONDS), overdue
@@ -226,8 +226,8 @@ def _durability(found: _Found) -> Finding:
         return note(
             "durability",
             f"unverified: the server hides its settings, so what the url says is believed; {loss}",
-            "make sure that appendfsync is as the url wants it, or let the user ask: "
-            f"ACL SETUSER {found.address.user or 'default'} +config|get",
+            "make sure that appendfsync is as the url wants it: run doctor once with the address "
+            "of an administrator (+config|get would let this user read the server's passwords)",
         )
     return ok("durability", f"verified: appendonly yes, appendfsync {host.flush}; {loss}")
 

@@ -173,7 +173,8 @@ async def _repeated(call: Call, request: ClaimRequest) -> Claimed:
         step = (shard_of(one.job.id, call.shards) - first) % call.shards
         return step, places.get(one.job.queue, len(places)), one.handout
 
-    return Claimed(sorted(await running(call, "nonce", request.nonce), key=place), 0)
+    held = await running(call, "nonce", request.nonce)
+    return Claimed([replace(one, started=False) for one in sorted(held, key=place)], 0)
 
 
 def _read(said: Sequence[Any], request: ClaimRequest) -> list[Claim]:

@@ -16,7 +16,10 @@ _LOOK = ""
 
 
 async def due_schedules(
-    call: Call, limit: int, lease_ms: int, *, newest_first: bool
+    call: Call,
+    limit: int,
+    lease_ms: int,
+    newest_first: bool,  # noqa: FBT001 - verbs are called by position
 ) -> DueSchedules:
     """Ask the store; of several shards each gives those that are first among all."""
     limit = max(0, min(limit, _AT_ONCE))

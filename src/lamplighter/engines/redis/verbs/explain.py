@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 from lamplighter.engines.redis.call import Call
+from lamplighter.engines.redis.records import lane_of
 from lamplighter.engines.redis.shards import shard_of
-from lamplighter.engines.redis.verbs.listing import record_of
-from lamplighter.engines.redis.verbs.members import workers
-from lamplighter.model.job import JobState, Mark
+from lamplighter.engines.redis.verbs.listing import record_of, unstarted_of
+from lamplighter.engines.redis.verbs.members import types, workers
+from lamplighter.model.job import JobState, Mark, version_in
 from lamplighter.port import texts
 from lamplighter.port.reasons import Surroundings, reasons
 from lamplighter.port.values import BEHIND_LIMIT, Explanation
@@ -19,10 +20,11 @@ async def explain(call: Call, job_id: str) -> Explanation | None:
     said = await call.run("explain", (job_id,), shard=shard_of(job_id, call.shards))
     if not said:
         return None
-    now, entry, queue, type_, tenant, behind = said
-    record = record_of(job_id, entry, now)
+    now, entry, queue, type_, tenant, behind, lane = said
+    record = record_of(job_id, entry, now, await unstarted_of(call, [entry]))
     around = Surroundings(now_ms=now)
     if record.state is JobState.WAITING:
+        version = version_in(lane_of(lane)[3])
         around = Surroundings(
             now_ms=now,
             queue_hold=_hold(queue),
@@ -30,7 +32,11 @@ async def explain(call: Call, job_id: str) -> Explanation | None:
             tenant_hold=_hold(tenant),
             workers=await workers(call),
             behind=min(behind, BEHIND_LIMIT),
+            version=version,
+            types=await types(call) if version else (),
         )
+    elif record.state is JobState.RUNNING:
+        around = Surroundings(now_ms=now, types=await types(call), workers=await workers(call))
     return Explanation(record, reasons(record, around))
 
 

@@ -11,7 +11,7 @@ from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.engines.redis.schedule_records import check_id, plan_to_text
 from lamplighter.engines.redis.shards import joined, shard_of, shard_of_schedule, split_schedules
 from lamplighter.model.errors import InvalidInput
-from lamplighter.model.ids import ID_LENGTH
+from lamplighter.model.ids import ID_LENGTH, schedule_key
 from lamplighter.model.names import shown
 from lamplighter.port.schedules import BEHIND_A_RUN, FireAnswer, Fired, Firing, Run
 
@@ -26,7 +26,7 @@ async def fire(call: Call, firings: Sequence[Firing]) -> list[Fired]:
     for firing in firings:
         _check(firing, call.shards)
     parts: list[tuple[Sequence[int], list[Fired]]] = []
-    for shard, (places, mine) in split_schedules(firings, _id, call.shards).items():
+    for shard, (places, mine) in split_schedules(firings, _key, call.shards).items():
         answers: list[Fired] = []
         for some in _portions(mine):
             answers += await _fire(call, some, shard)
@@ -34,8 +34,8 @@ async def fire(call: Call, firings: Sequence[Firing]) -> list[Fired]:
     return joined(parts)
 
 
-def _id(firing: Firing) -> str:
-    return firing.id
+def _key(firing: Firing) -> tuple[str, str]:
+    return firing.tenant, firing.id
 
 
 async def _fire(call: Call, firings: Sequence[Firing], shard: int) -> list[Fired]:
@@ -52,16 +52,16 @@ async def _fire(call: Call, firings: Sequence[Firing], shard: int) -> list[Fired
 def _portions(firings: Iterable[Firing]) -> Iterable[list[Firing]]:
     """Cut plans into portions of bounded work, each schedule once in a portion."""
     portion: list[Firing] = []
-    names: set[str] = set()
+    names: set[tuple[str, str]] = set()
     size = 0
     for firing in firings:
         more = max(1, len(firing.runs) + len(firing.skips))
-        if portion and (size + more > _AT_ONCE or firing.id in names):
+        if portion and (size + more > _AT_ONCE or _key(firing) in names):
             yield portion
             portion, size = [], 0
             names.clear()
         portion.append(firing)
-        names.add(firing.id)
+        names.add(_key(firing))
         size += more
     if portion:
         yield portion
@@ -71,7 +71,7 @@ def _arguments(firings: Sequence[Firing]) -> list[Argument]:
     try:
         arguments = jobs_of([(firing.id, run) for firing in firings for run in firing.runs])
         for firing in firings:
-            arguments += (firing.id, plan_to_text(firing))
+            arguments += (schedule_key(*_key(firing)), plan_to_text(firing))
     except inputs.Unkept as error:
         raise inputs.refusal(error) from error
     return arguments
@@ -116,13 +116,13 @@ def _check(firing: Firing, shards: int) -> None:
             value=number,
         )
     for run in firing.runs:
-        check_run(firing.id, run, shards)
+        check_run(firing.tenant, firing.id, run, shards)
 
 
-def check_run(schedule_id: str, run: Run, shards: int) -> None:
+def check_run(tenant: str, schedule_id: str, run: Run, shards: int) -> None:
     """Refuse a job that is not where its schedule is, or that somebody else may have made."""
     job = run.job
-    place = shard_of_schedule(schedule_id, shards)
+    place = shard_of_schedule(tenant, schedule_id, shards)
     if shard_of(job.id, shards) != place:
         raise InvalidInput(
             f"the job `{job.id}` is in shard {shard_of(job.id, shards)} of {shards} by its id, but "

@@ -11,7 +11,7 @@ from lamplighter.port.schedules import ScheduleChanged
 
 
 async def hold_schedules(
-    call: Call, ids: Sequence[str], by: str, reason: str, tenant: str | None
+    call: Call, ids: Sequence[str], by: str, reason: str, tenant: str
 ) -> list[ScheduleChanged]:
     """Hold each; the first mark stays."""
     return await wish(call, "hold_schedules", ids, tenant, records.mark_to_text(by, reason))

@@ -8,6 +8,7 @@ from typing import Any
 from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.engines.redis.schedule_records import due_of_run, is_id, run_of, schedule_of
 from lamplighter.engines.redis.shards import shard_of_schedule
+from lamplighter.model.ids import schedule_key
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.schedules import (
     RunPage,
@@ -16,29 +17,40 @@ from lamplighter.port.schedules import (
     SchedulePage,
     ScheduleRecord,
 )
+from lamplighter.port.stretches import Stretch, stretches
 from lamplighter.port.texts import clean
 from lamplighter.port.values import SCAN_LIMIT
 
 _AT_ONCE = 100
 
 
-async def schedule(call: Call, schedule_id: str) -> ScheduleRecord | None:
-    """Give one schedule."""
-    if not is_id(schedule_id):
+async def schedule(call: Call, tenant: str, schedule_id: str) -> ScheduleRecord | None:
+    """Return one schedule."""
+    name = schedule_key(tenant, schedule_id)
+    if not is_id(name):
         return None
-    shard = shard_of_schedule(schedule_id, call.shards)
-    said = await call.run("inspect_schedule", (schedule_id,), shard=shard)
-    return schedule_of(schedule_id.encode(), *said) if said else None
+    shard = shard_of_schedule(tenant, schedule_id, call.shards)
+    said = await call.run("inspect_schedule", (name,), shard=shard)
+    return schedule_of(name.encode(), *said) if said else None
 
 
 async def schedules(
     call: Call, which: ScheduleFilter, limit: int, cursor: str | None
 ) -> SchedulePage:
-    """List schedules by id over all shards; a filter looks at a bounded stretch per page."""
-    if clean(which.prefix) != which.prefix:
-        return SchedulePage([], None)
+    """List schedules by key over all shards; a filter looks at a bounded stretch per page."""
+    found: list[ScheduleRecord] = []
+    for stretch in stretches(which, cursor):
+        page = await _look(call, which, stretch, limit - len(found))
+        found += page.schedules
+        if page.cursor is not None or len(found) == limit:
+            return SchedulePage(found, page.cursor or _key(found[-1]))
+    return SchedulePage(found, None)
+
+
+async def _look(call: Call, which: ScheduleFilter, stretch: Stretch, limit: int) -> SchedulePage:
+    """List schedules of one stretch."""
     filter_ = _filter(which)
-    streams = [_Stream(call, shard, which.prefix, filter_, cursor) for shard in range(call.shards)]
+    streams = [_Stream(call, shard, stretch, filter_) for shard in range(call.shards)]
     found: list[ScheduleRecord] = []
     while len(found) < limit:
         hungry = min((one for one in streams if one.hungry), key=_place, default=None)
@@ -55,21 +67,21 @@ async def schedules(
             return SchedulePage(found, None)
         found.append(ready.records.pop(0))
     left = any(one.records or not one.over for one in streams)
-    return SchedulePage(found, found[-1].id if found and left else None)
+    return SchedulePage(found, _key(found[-1]) if found and left else None)
 
 
 class _Stream:
     """Schedules of one shard that a filter means, in their order."""
 
     def __init__(
-        self, call: Call, shard: int, prefix: str, filter_: Sequence[Argument], cursor: str | None
+        self, call: Call, shard: int, stretch: Stretch, filter_: Sequence[Argument]
     ) -> None:
         self._call = call
         self._shard = shard
-        self._prefix = prefix
+        self._prefix = stretch.prefix.encode()
         self._filter = filter_
-        self.place: bytes = b"" if cursor is None else clean(cursor).encode()
-        """The id behind which it goes on."""
+        self.place: bytes = (stretch.after or "").encode()
+        """The key behind which it goes on."""
         self.records: list[ScheduleRecord] = []
         self.over = False
         self.looked = 0
@@ -81,7 +93,7 @@ class _Stream:
 
     async def fill(self, wanted: int) -> None:
         """Look at some more."""
-        prefix = self._prefix.encode()
+        prefix = self._prefix
         bound = b"(" + self.place if self.place >= prefix and self.place else b"[" + prefix
         said = await self._call.run(
             "inspect_schedules", (bound, prefix, wanted, *self._filter), shard=self._shard
@@ -95,7 +107,11 @@ class _Stream:
 
 
 def _first(stream: _Stream) -> bytes:
-    return stream.records[0].id.encode()
+    return _key(stream.records[0]).encode()
+
+
+def _key(record: ScheduleRecord) -> str:
+    return schedule_key(record.tenant, record.id)
 
 
 def _place(stream: _Stream) -> bytes:
@@ -108,22 +124,24 @@ def _filter(which: ScheduleFilter) -> list[Argument]:
         "" if which.held is None else int(which.held),
         0 if which.zones_not is None else 1,
         clean(which.zones_not or ""),
-        len(which.tenants),
-        *(name.encode("utf-8", "replace") for name in which.tenants),
+        which.prefix,
         *(name.encode("utf-8", "replace") for name in which.types),
     ]
 
 
-async def runs(call: Call, schedule_id: str, limit: int, cursor: str | None) -> RunPage:
+async def runs(
+    call: Call, tenant: str, schedule_id: str, limit: int, cursor: str | None
+) -> RunPage:
     """List a schedule's runs, the latest due first."""
     (before,) = place_of(cursor, 1)
     found: list[RunRecord] = []
-    if not is_id(schedule_id):
+    name = schedule_key(tenant, schedule_id)
+    if not is_id(name):
         return RunPage(found, None)
-    shard = shard_of_schedule(schedule_id, call.shards)
+    shard = shard_of_schedule(tenant, schedule_id, call.shards)
     while len(found) < limit:
         wanted = min(_AT_ONCE, limit - len(found))
-        said: list[Any] = await call.run("inspect_runs", (schedule_id, before, wanted), shard=shard)
+        said: list[Any] = await call.run("inspect_runs", (name, before, wanted), shard=shard)
         page = list(zip(said[::2], said[1::2], strict=True))
         found += [run_of(schedule_id, run, claimed) for run, claimed in page]
         if len(page) < wanted:

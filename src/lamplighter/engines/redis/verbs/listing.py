@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,15 +12,19 @@ from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.model.job import JobRecord
 from lamplighter.port.cursors import cursor_of, place_of
-from lamplighter.port.filters import matcher, statuses_of
+from lamplighter.port.filters import coarse_statuses, matcher, statuses_of
 from lamplighter.port.texts import clean
-from lamplighter.port.values import SCAN_LIMIT, DeadGroup, JobFilter, JobPage
+from lamplighter.port.values import SCAN_LIMIT, DeadGroup, DeadGroups, JobFilter, JobPage
 
 _BATCH = 500
 _LEAST = 100
 """What a look counts for at least: it takes time even where no job is any more."""
 _ID_PARTS, _ID_BYTES = 5, 6
 """An id as numbers: five of six bytes each hold its characters."""
+
+_RUN = 2
+"""Place of the running claim in an entry of `lua/lib/seen.lua`."""
+_NOBODY: Mapping[str, Collection[str]] = {}
 
 Place = tuple[int, ...]
 
@@ -31,9 +35,10 @@ async def seen(call: Call, ids: Sequence[str], shard: int) -> list[JobRecord]:
     rest = list(ids)
     while rest:
         now, *entries = await call.run("inspect_jobs", rest[:_BATCH], shard=shard)
+        unstarted = await unstarted_of(call, entries)
         # A large answer ends early.
         found += [
-            record_of(job_id, entry, now)
+            record_of(job_id, entry, now, unstarted)
             for job_id, entry in zip(rest, entries, strict=False)
             if entry
         ]
@@ -41,8 +46,26 @@ async def seen(call: Call, ids: Sequence[str], shard: int) -> list[JobRecord]:
     return found
 
 
-def record_of(job_id: str, entry: Sequence[bytes], now: int) -> JobRecord:
-    """Read an entry as `lua/lib/seen.lua` makes it."""
+async def unstarted_of(call: Call, entries: Sequence[Sequence[bytes]]) -> dict[str, frozenset[str]]:
+    """Read what the workers of these jobs, as far as they run, said last of those not started."""
+    holders = sorted({records.holder_of(entry[_RUN]) for entry in entries if entry and entry[_RUN]})
+    found: dict[str, frozenset[str]] = {}
+    for start in range(0, len(holders), _BATCH):
+        some = holders[start : start + _BATCH]
+        said = await call.run("inspect_unstarted", [clean(holder) for holder in some])
+        found |= {
+            holder: frozenset(ids.decode().split()) for holder, ids in zip(some, said, strict=True)
+        }
+    return found
+
+
+def record_of(
+    job_id: str,
+    entry: Sequence[bytes],
+    now: int,
+    unstarted: Mapping[str, Collection[str]] = _NOBODY,
+) -> JobRecord:
+    """Read an entry as `lua/lib/seen.lua` makes it; ``unstarted`` is as `unstarted_of` reads it."""
     value, lane, run, ends, hold, cancel, progress = entry
     return records.record_of(
         job_id,
@@ -54,6 +77,7 @@ def record_of(job_id: str, entry: Sequence[bytes], now: int) -> JobRecord:
         hold=hold or None,
         cancel=cancel or None,
         progress=progress or None,
+        unstarted=unstarted.get(records.holder_of(run), ()) if run and unstarted else (),
     )
 
 
@@ -268,7 +292,7 @@ def numbers_of(job_id: bytes) -> tuple[int, ...]:
 def filter_text(which: JobFilter) -> str:
     """Write a filter as `lua/lib/filter.lua` reads it; what is not asked for is left out."""
     asked: dict[str, object] = {
-        "statuses": sorted(statuses_of(which)) or None,
+        "statuses": sorted(coarse_statuses(which)) or None,
         "types": _wanted(which.types),
         "queues": _wanted(which.queues),
         "tenants": _wanted(which.tenants),
@@ -295,32 +319,34 @@ class _Group:
     shard: int
 
 
-async def dead_groups(call: Call, which: JobFilter) -> list[DeadGroup]:
+async def dead_groups(call: Call, which: JobFilter, most: int) -> DeadGroups:
     """Group dead letters by type and fingerprint; the newest of each tells its story."""
     statuses = statuses_of(which)
     if statuses and "dead" not in statuses:
-        return []
+        return DeadGroups([], at_least=False)
     groups: dict[tuple[str, str], _Group] = {}
+    older = False
     for shard in range(call.shards):
-        await _count(call, which, shard, groups)
+        older |= await _count(call, which, shard, groups, most)
     found: list[DeadGroup] = []
     for shard in range(call.shards):
         mine = {group.newest[1]: key for key, group in groups.items() if group.shard == shard}
         for record in await seen(call, list(mine), shard):
             key = mine[record.job.id]
             found.append(_group(key, groups[key], record))
-    return sorted(found, key=lambda group: (-group.count, group.type, group.fingerprint))
+    found.sort(key=lambda group: (-group.count, group.type, group.fingerprint))
+    return DeadGroups(found, at_least=older)
 
 
 async def _count(
-    call: Call, which: JobFilter, shard: int, groups: dict[tuple[str, str], _Group]
-) -> None:
-    """Add the dead letters of a shard."""
+    call: Call, which: JobFilter, shard: int, groups: dict[tuple[str, str], _Group], most: int
+) -> bool:
+    """Add the dead letters of a shard; True: there are older ones, which were not looked at."""
     place: tuple[Argument, Argument] = (_Dead().asked(place_of(None, 1 + _ID_PARTS))[0], b"\xff")
     text, looked, more = filter_text(which), 0, 1
-    while more and looked < SCAN_LIMIT:
+    while more and looked < most:
         finished, last, more, count, *rest = await call.run(
-            "inspect_dead_groups", (*place, text), shard=shard
+            "inspect_dead_groups", (*place, text, most - looked), shard=shard
         )
         place, looked = (finished, last), looked + count
         for type_, fingerprint, number, at, newest in rest:
@@ -329,6 +355,7 @@ async def _count(
             group.count += number
             if (at, newest.decode()) > group.newest:
                 group.newest, group.shard = (at, newest.decode()), shard
+    return bool(more)
 
 
 def _group(key: tuple[str, str], group: _Group, record: JobRecord) -> DeadGroup:

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from lamplighter.engines.redis.call import Argument, Call
+from lamplighter.model.versions import Seat
 from lamplighter.port import texts
-from lamplighter.port.health import DEAD_MS, health
+from lamplighter.port.health import DEAD_MS, at_work, health
 from lamplighter.port.values import TypeRow, WorkerInfo
 
 
@@ -29,20 +30,29 @@ def _worker(row: Sequence[Any], now: int) -> WorkerInfo:
         queues=tuple(told["queues"]),
         types=tuple(version.split("\0")[0] for version in _versions(types_)),
         slots=told["slots"],
-        running=int(running),
+        running=at_work(int(running), now - int(beat)),
         joined_at_ms=int(joined),
         beat_at_ms=int(beat),
         state=health(now - int(beat)),
+        version_slot=told.get("version_slot", 0),
     )
 
 
 async def types(call: Call) -> list[TypeRow]:
     """List published types, the version that was seen last first."""
-    known = {row[0]: _known(row, now) async for now, row in _workers(call)}
-    live = Counter(version for versions in known.values() for version in versions)
+    known = {row[0]: (_seat(row), _known(row, now)) async for now, row in _workers(call)}
+    seats: dict[str, Counter[tuple[int, tuple[str, ...]]]] = {}
+    for seat, versions in known.values():
+        for version in versions:
+            seats.setdefault(version, Counter())[seat] += 1
     found = {row[0]: row async for row in _types(call)}
     rows = sorted(found.values(), key=_place)
-    return [_type(row, live[row[0].decode()]) for row in rows]
+    return [_type(row, seats.get(row[0].decode(), Counter())) for row in rows]
+
+
+def _seat(row: Sequence[Any]) -> tuple[int, tuple[str, ...]]:
+    told = json.loads(row[4])
+    return told.get("version_slot", 0), tuple(told["queues"])
 
 
 def _known(row: Sequence[Any], now: int) -> list[str]:
@@ -59,7 +69,7 @@ def _place(row: Sequence[bytes]) -> tuple[str, int, str]:
     return name, -int(row[1]), digest
 
 
-def _type(row: Sequence[bytes], live: int) -> TypeRow:
+def _type(row: Sequence[bytes], seats: Counter[tuple[int, tuple[str, ...]]]) -> TypeRow:
     name, digest = row[0].decode().split("\0")
     told, settings = json.loads(row[2]), json.loads(row[3] or b"{}")
     return TypeRow(
@@ -69,7 +79,11 @@ def _type(row: Sequence[bytes], live: int) -> TypeRow:
         hash=digest,
         options=told["options"],
         held=texts.mark_of(settings.get("hold")),
-        live_workers=live,
+        live_workers=seats.total(),
+        seats=tuple(
+            Seat(slot=slot, queues=queues, workers=number)
+            for (slot, queues), number in seats.items()
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.port import texts
@@ -17,6 +18,7 @@ async def join(call: Call, worker: NewWorker) -> Beat:
         "pid": worker.pid,
         "queues": worker.queues,
         "slots": worker.slots,
+        "version_slot": worker.version_slot,
     }
     types = [part for known in worker.types for part in _version(known)]
     version, workers = await call.run(
@@ -35,10 +37,12 @@ def _version(known: TypeInfo) -> tuple[Argument, Argument]:
     return f"{known.name}\0{known.hash}", json.dumps(told)
 
 
-async def beat(call: Call, worker: str, running: int) -> Beat:
+async def beat(call: Call, worker: str, running: int, unstarted: Sequence[str]) -> Beat:
     """Note a sign of life."""
     known, version, workers, calm = await call.run(
-        "beat", (texts.clean(worker), running, DEAD_MS, int(call.shards == 1)), urgent=True
+        "beat",
+        (texts.clean(worker), running, DEAD_MS, int(call.shards == 1), " ".join(unstarted)),
+        urgent=True,
     )
     return Beat(known=known == 1, settings_version=version, workers=workers, calm=calm == 1)
 

@@ -8,6 +8,7 @@ from lamplighter.engines.redis import inputs
 from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.engines.redis.schedule_records import check_id
 from lamplighter.engines.redis.shards import joined, split_schedules
+from lamplighter.model.ids import schedule_key
 from lamplighter.port import texts
 from lamplighter.port.schedules import NewSchedule, Put, PutAnswer
 
@@ -19,7 +20,7 @@ async def put_schedules(call: Call, schedules: Sequence[NewSchedule]) -> list[Pu
     # All are looked at before the first is written.
     packed = [(one, _arguments(one)) for one in schedules]
     parts: list[tuple[Sequence[int], list[Put]]] = []
-    for shard, (places, mine) in split_schedules(packed, _id, call.shards).items():
+    for shard, (places, mine) in split_schedules(packed, _key, call.shards).items():
         arguments = [part for _, parts_of_one in mine for part in parts_of_one]
         said = await call.run("put_schedules", arguments, shard=shard)
         answers = [
@@ -30,20 +31,18 @@ async def put_schedules(call: Call, schedules: Sequence[NewSchedule]) -> list[Pu
     return joined(parts)
 
 
-def _id(packed: tuple[NewSchedule, object]) -> str:
-    return packed[0].id
+def _key(packed: tuple[NewSchedule, object]) -> tuple[str, str]:
+    return packed[0].tenant, packed[0].id
 
 
 def _arguments(one: NewSchedule) -> tuple[Argument, ...]:
     try:
-        expected = "" if one.expect_tenant is None else one.expect_tenant
-        names = (check_id(one.id), one.spec, one.tenant, one.type, expected)
-        encoded = [name.encode() for name in names]
+        name = schedule_key(one.tenant, check_id(one.id))
+        what = [part.encode() for part in (name, one.spec, one.tenant, one.type)]
     except inputs.Unkept as error:
         raise inputs.refusal(error) from error
-    *what, tenant = encoded
     when = (_optional(one.due_ms), texts.clean(one.zones), _optional(one.first_ms))
-    return (*what, *when, tenant, _optional(one.expect_version))
+    return (*what, *when, _optional(one.expect_version))
 
 
 def _optional(number: int | None) -> Argument:

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.engines.redis.shards import joined, split
 from lamplighter.engines.redis.verbs.record import fence_of
-from lamplighter.port.values import Renewal, Renewed
+from lamplighter.port.values import Renewal, RenewAnswer, Renewed
 
-_LOST = b"lost"
 _CANCELLING = b"cancelling"
+_ANSWERS = {
+    b"held": RenewAnswer.HELD,
+    _CANCELLING: RenewAnswer.HELD,
+    b"lost": RenewAnswer.LOST,
+}
 
 
 async def renew(call: Call, leases: Sequence[Renewal], lease_ms: int) -> list[Renewed]:
@@ -22,7 +26,7 @@ async def renew(call: Call, leases: Sequence[Renewal], lease_ms: int) -> list[Re
             arguments += (lease.id, fence_of(lease.fence))
         said = await call.run("renew", arguments, shard=shard, urgent=True)
         answers = [
-            Renewed(lease.id, answer != _LOST, answer == _CANCELLING)
+            Renewed(lease.id, _ANSWERS[answer], answer == _CANCELLING)
             for lease, answer in zip(mine, said, strict=True)
         ]
         parts.append((places, answers))

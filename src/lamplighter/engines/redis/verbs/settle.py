@@ -18,9 +18,11 @@ from lamplighter.port.values import SettleAnswer, Settled
 _SUCCEEDED = JobState.SUCCEEDED
 _PLAIN = Struct("<cBI")
 _OTHER = Struct("<cBB")
-_NEXT = Struct("<cBQIIIIIII")
+_NEXT = Struct("<cBQIIIIIIII")
 _PLAIN_SUCCESS = _PLAIN.pack(b"S", 0, 0)
-_ONLY_IF_EXPIRED, _HISTORY, _CANCELLED = 1, 2, 4
+_ONLY_IF_EXPIRED, _HISTORY, _CANCELLED, _ONLY_IF_UNSTARTED = 1, 2, 4, 8
+_VERSION = 32
+"""Flag of what follows: it says which versions take the job."""
 _NOTE_LIMIT = 60_000
 """Bytes of a note; its length must fit into two of them."""
 _LETTERS = {
@@ -70,6 +72,7 @@ def _outcome(one: Settlement) -> bytes:
         (_ONLY_IF_EXPIRED if one.only_if_expired else 0)
         + (_HISTORY if one.history else 0)
         + _given(_CANCELLED, one.cancelled)
+        + (_ONLY_IF_UNSTARTED if one.only_if_unstarted else 0)
     )
     return b"".join(
         (
@@ -92,7 +95,9 @@ def _next(following: Next) -> bytes:
         + _given(records.RESULT, following.result)
         + _given(records.REASON, following.reason)
         + _given(records.NOTE, following.result_note)
+        + _given(_VERSION, following.version)
     )
+    version = (following.version or "").encode()
     numbers = _NEXT.pack(
         _LETTERS[following.state],
         flags,
@@ -104,8 +109,9 @@ def _next(following: Next) -> bytes:
         len(result),
         len(note),
         len(error),
+        len(version),
     )
-    return b"".join((numbers, reason, result, note, error))
+    return b"".join((numbers, reason, result, note, error, version))
 
 
 def _note(note: str | None) -> bytes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from lamplighter.engines.redis import records
+from lamplighter.engines.redis import inputs, records
 from lamplighter.engines.redis.arrivals import arguments_of
 from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.engines.redis.shards import joined, shard_of, split
@@ -18,14 +19,29 @@ _CREATED = SubmitAnswer.CREATED
 _ANSWERS = {answer.value.encode(): answer for answer in SubmitAnswer}
 
 
+class Herald(Protocol):
+    """Tells those who wait that there is work."""
+
+    def word(self, job: NewJob) -> Sequence[Argument]:
+        """Return what the submission of one job is to tell in the same step."""
+        ...
+
+
 async def submit(
-    call: Call, jobs: Sequence[NewJob], news: Sequence[Argument] = ()
+    call: Call, jobs: Sequence[NewJob], herald: Herald | None = None
 ) -> list[Submitted]:
     """Store what is new; the store answers only for the others.
 
-    In a store of several shards each shard's jobs are one write. ``news`` is what is to be told in
-    the same step, by jobs of shard 0.
+    In a store of several shards each shard's jobs are one write.
     """
+    news = herald.word(jobs[0]) if herald is not None and len(jobs) == 1 else ()
+    try:
+        return await _submit(call, jobs, news)
+    except inputs.Unkept as error:
+        raise inputs.refusal(error) from error
+
+
+async def _submit(call: Call, jobs: Sequence[NewJob], news: Sequence[Argument]) -> list[Submitted]:
     if call.shards > 1:
         _check_places(jobs, call.shards)
     parts: list[tuple[Sequence[int], list[Submitted]]] = []

@@ -15,8 +15,15 @@ CREATE TABLE queue (
     name TEXT PRIMARY KEY,
     handouts INTEGER NOT NULL DEFAULT 0,
     max_wait INTEGER NOT NULL DEFAULT 60000,
-    hold TEXT
+    hold TEXT,
+    removed INTEGER NOT NULL DEFAULT 0  -- 1 is listed only while it has jobs
 ) WITHOUT ROWID;
+
+CREATE TABLE brought (
+    queue TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL          -- whose token has brought the queue
+) WITHOUT ROWID;
+CREATE INDEX brought_by ON brought (tenant);
 
 CREATE TABLE band (
     id INTEGER PRIMARY KEY,
@@ -98,7 +105,8 @@ CREATE TABLE job (
     result BLOB,
     result_note TEXT,
     error TEXT,
-    fingerprint TEXT
+    fingerprint TEXT,
+    started INTEGER NOT NULL DEFAULT 0  -- the lease whose start was marked; at most once only
 );
 CREATE UNIQUE INDEX job_id ON job (id);
 CREATE INDEX job_waiting ON job (lane, tenant, due, seq) WHERE state = 'waiting' AND hold IS NULL;
@@ -108,7 +116,7 @@ CREATE INDEX job_cancelled ON job (finished) WHERE state = 'cancelled';
 CREATE INDEX job_expired ON job (finished) WHERE state = 'expired';
 CREATE INDEX job_dead ON job (finished) WHERE state = 'dead';
 CREATE INDEX job_blocked ON job (seq) WHERE state = 'blocked';
-CREATE INDEX job_held ON job (seq) WHERE state = 'waiting' AND hold IS NOT NULL;
+CREATE INDEX job_held ON job (tenant) WHERE state = 'waiting' AND hold IS NOT NULL;
 
 CREATE TABLE attempt (
     job_id TEXT NOT NULL,
@@ -120,6 +128,7 @@ CREATE TABLE attempt (
     started INTEGER NOT NULL,
     finished INTEGER NOT NULL,
     error TEXT,
+    nonce TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (job_id, generation, lease)
 ) WITHOUT ROWID;
 
@@ -146,7 +155,9 @@ CREATE TABLE worker (
     pid INTEGER NOT NULL,
     queues TEXT NOT NULL,
     slots INTEGER NOT NULL,
+    version_slot INTEGER NOT NULL DEFAULT 0,
     running INTEGER NOT NULL DEFAULT 0,
+    unstarted TEXT NOT NULL DEFAULT '',  -- ids of claimed jobs whose handlers were not called
     joined INTEGER NOT NULL,
     beat INTEGER NOT NULL
 ) WITHOUT ROWID;
@@ -173,3 +184,144 @@ CREATE TABLE role (
     holder TEXT NOT NULL,
     until INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- What attempts say while they run: pieces of their logs, and how far they have come.
+--
+-- log       one row per piece of an attempt's log; the attempt is named by its lease number.
+-- progress  how far a job's attempt said it had come; one of an older lease says nothing, so that
+--           a claim need not clear it.
+
+-- Pieces are up to 16 KiB: with a rowid the key's index stays narrow and pieces are appended.
+CREATE TABLE log (
+    job_id TEXT NOT NULL,
+    lease INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (job_id, lease, number)
+);
+
+-- Not a column of job: a row whose length changes is written anew with all its arguments.
+CREATE TABLE progress (
+    job_id TEXT PRIMARY KEY,
+    lease INTEGER NOT NULL,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Schedules, and what became of their occurrences.
+--
+-- schedule          one row per schedule; what it is to do stands in `spec`, which nobody reads here.
+-- run               one row per occurrence that is resolved: its job, or why there is none.
+-- removed_schedule  schedules that are gone and may have left runs behind, which prune removes.
+
+CREATE TABLE schedule (
+    -- Runs name it by its number, which is never given again: what a schedule of the same name
+    -- left behind does not become the new one's.
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,             -- unique in its tenant
+    type TEXT NOT NULL,
+    version INTEGER NOT NULL DEFAULT 1,
+    cursor INTEGER NOT NULL,      -- all occurrences up to here are resolved
+    due INTEGER,                  -- its next occurrence; NULL is never
+    wake INTEGER,                 -- when it is to be handed out next; NULL is never
+    created INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    fired INTEGER NOT NULL DEFAULT 0,
+    skipped INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    last_due INTEGER,
+    last_job TEXT,
+    active TEXT,                  -- job of the run by which others are judged
+    hold TEXT,                    -- who, why, when; NULL is not held
+    backfill TEXT,
+    zones TEXT NOT NULL,
+    spec TEXT NOT NULL
+);
+CREATE UNIQUE INDEX schedule_id ON schedule (tenant, id);
+CREATE INDEX schedule_awake ON schedule (wake, tenant, id) WHERE wake IS NOT NULL AND hold IS NULL;
+
+CREATE TABLE run (
+    schedule INTEGER NOT NULL,
+    due INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    job_id TEXT,
+    asked TEXT,                   -- the job that a trigger wanted and did not get
+    reason TEXT,
+    first INTEGER,
+    count INTEGER,
+    finished INTEGER,
+    PRIMARY KEY (schedule, due)
+) WITHOUT ROWID;
+CREATE INDEX run_job ON run (job_id) WHERE job_id IS NOT NULL;
+CREATE INDEX run_asked ON run (asked) WHERE asked IS NOT NULL;
+CREATE INDEX run_queued ON run (schedule, due) WHERE state = 'queued';
+CREATE INDEX run_backfilling ON run (schedule) WHERE kind = 'backfill' AND state = 'started';
+CREATE INDEX run_succeeded ON run (schedule, due) WHERE state = 'succeeded';
+CREATE INDEX run_failed ON run (schedule, due)
+WHERE state IN ('skipped', 'dead', 'cancelled', 'expired');
+
+CREATE TABLE removed_schedule (
+    number INTEGER PRIMARY KEY
+);
+
+-- Who may call a service, and what they have changed.
+--
+-- token  one row per token that was made; the token itself stands nowhere, only its digest.
+-- spent  what is good for a single use and was used, until nobody would take it any more.
+-- audit  one row per change that somebody made.
+
+CREATE TABLE spent (
+    what TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,         -- who used it
+    ends INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX spent_ends ON spent (ends);
+
+CREATE TABLE token (
+    prefix TEXT PRIMARY KEY,      -- by which it is found
+    digest TEXT NOT NULL,
+    name TEXT NOT NULL,
+    scopes TEXT NOT NULL,         -- with blanks between them
+    tenant TEXT,                  -- NULL is all
+    created INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    expires INTEGER,              -- NULL is never
+    revoked TEXT,                 -- who, why, when; NULL is not revoked
+    ended INTEGER                 -- when it stops or has stopped to be good; NULL is never
+) WITHOUT ROWID;
+CREATE INDEX token_ended ON token (ended) WHERE ended IS NOT NULL;
+
+CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    who TEXT NOT NULL,
+    action TEXT NOT NULL,
+    object TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    tenant TEXT,
+    reason TEXT NOT NULL
+);
+CREATE UNIQUE INDEX audit_id ON audit (id);
+CREATE INDEX audit_tenant ON audit (tenant, seq);
+CREATE INDEX audit_at ON audit (at);
+
+-- What workers did, minute by minute, for a day.
+--
+-- activity  one row per minute in which something was tallied; the counts are a JSON array in the
+--           order of `Tally.numbers`.
+-- tally     the last tally of each worker, so that one that is repeated counts once.
+
+CREATE TABLE activity (
+    minute INTEGER PRIMARY KEY,
+    counts TEXT NOT NULL
+);
+
+CREATE TABLE tally (
+    worker TEXT PRIMARY KEY,
+    number INTEGER NOT NULL,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX tally_age ON tally (at);

@@ -1,9 +1,8 @@
 -- backfill: begin to run occurrences of the past. Index: schedule_id.
 
 -- name: current
--- in: id, tenant
-SELECT number, backfill FROM schedule
-WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant);
+-- in: tenant, id
+SELECT number, backfill FROM schedule WHERE tenant = :tenant AND id = :id;
 
 -- name: begin
 -- A plan that knows nothing of it would end it: it counts no longer.

@@ -9,7 +9,7 @@ SELECT id, spec, tenant, type, version, cursor, due, created, changed, fired, sk
         WHERE run.schedule = schedule.number AND run.kind = 'backfill' AND run.state = 'started')
 FROM schedule INDEXED BY schedule_awake
 WHERE wake IS NOT NULL AND hold IS NULL AND wake <= :now
-ORDER BY wake, id
+ORDER BY wake, tenant, id
 LIMIT :limit;
 
 -- name: newest
@@ -20,7 +20,7 @@ SELECT id, spec, tenant, type, version, cursor, due, created, changed, fired, sk
         WHERE run.schedule = schedule.number AND run.kind = 'backfill' AND run.state = 'started')
 FROM schedule INDEXED BY schedule_awake
 WHERE wake IS NOT NULL AND hold IS NULL AND wake <= :now
-ORDER BY wake DESC, id DESC
+ORDER BY wake DESC, tenant DESC, id DESC
 LIMIT :limit;
 
 -- name: lease

@@ -2,12 +2,14 @@
 -- Indexes: schedule_id, then the row itself; job_id for the active run; those of runs by name.
 
 -- name: current
--- in: ids
-SELECT schedule.id, schedule.number, schedule.version, schedule.cursor, schedule.active, job.state,
+-- in: keys
+SELECT schedule.tenant, schedule.id, schedule.number, schedule.version, schedule.cursor,
+       schedule.active, job.state,
        EXISTS (SELECT 1 FROM run INDEXED BY run_queued
                WHERE run.schedule = schedule.number AND run.state = 'queued')
-FROM json_each(:ids) AS given
-CROSS JOIN schedule ON schedule.id = given.value
+FROM json_each(:keys) AS given
+CROSS JOIN schedule ON schedule.tenant = json_extract(given.value, '$[0]')
+    AND schedule.id = json_extract(given.value, '$[1]')
 LEFT JOIN job ON job.id = schedule.active;
 
 -- name: skip

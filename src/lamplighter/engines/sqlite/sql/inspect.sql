@@ -4,7 +4,16 @@
 -- in: id
 SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
        generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
-       claimed, expires, finished, reason, result, result_note, error, progress.value
+       claimed, expires, finished, reason, result, result_note, error, progress.value,
+       CASE
+           WHEN state <> 'running' THEN 1
+           WHEN delivery IS NOT NULL THEN started = job.lease
+           ELSE NOT EXISTS (
+               SELECT 1 FROM worker AS holder
+               WHERE holder.id = substr(job.worker, 1, instr(job.worker || '/', '/') - 1)
+                 AND instr(holder.unstarted, job.id) > 0
+           )
+       END
 FROM job
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE id = :id;
@@ -21,7 +30,16 @@ SELECT seq FROM job WHERE seq < :before ORDER BY seq DESC LIMIT 1 OFFSET :stretc
 -- in: before, beyond, states, lanes, tenants, tag, after, until, held, tried, failed, limit
 SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
        generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
-       claimed, expires, finished, reason, result, result_note, error, progress.value
+       claimed, expires, finished, reason, result, result_note, error, progress.value,
+       CASE
+           WHEN state <> 'running' THEN 1
+           WHEN delivery IS NOT NULL THEN started = job.lease
+           ELSE NOT EXISTS (
+               SELECT 1 FROM worker AS holder
+               WHERE holder.id = substr(job.worker, 1, instr(job.worker || '/', '/') - 1)
+                 AND instr(holder.unstarted, job.id) > 0
+           )
+       END
 FROM job
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE seq < :before
@@ -52,7 +70,7 @@ LIMIT 1 OFFSET :stretch;
 -- in: finished, seq, beyond_finished, beyond_seq, lanes, tenants, limit
 SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
        generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
-       claimed, expires, finished, reason, result, result_note, error, progress.value
+       claimed, expires, finished, reason, result, result_note, error, progress.value, 1
 FROM job INDEXED BY job_dead
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE state = 'dead'
@@ -80,8 +98,7 @@ FROM (
 )
 WHERE (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
   AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
-  AND (:prints IS NULL OR (error IS NOT NULL
-                           AND print IN (SELECT value FROM json_each(:prints))))
+  AND (:prints IS NULL OR print IN (SELECT value FROM json_each(:prints)))
   AND (:tag IS NULL OR (json_valid(extras)
                         AND :tag IN (SELECT value FROM json_each(extras, '$.tags'))))
   AND (:after IS NULL OR finished >= :after)
@@ -116,11 +133,11 @@ SELECT 'expired', count(*) FROM (SELECT 1 FROM job INDEXED BY job_expired
     WHERE state = 'expired' LIMIT :limit);
 
 -- name: queues
-SELECT name, handouts, max_wait, hold FROM queue ORDER BY name;
+SELECT name, handouts, max_wait, hold, removed FROM queue ORDER BY name;
 
 -- name: one_queue
 -- in: name
-SELECT name, handouts, max_wait, hold FROM queue WHERE name = :name;
+SELECT name, handouts, max_wait, hold, removed FROM queue WHERE name = :name;
 
 -- name: running_in_lanes
 -- in: lanes
@@ -212,6 +229,14 @@ SELECT (SELECT weight FROM tenant WHERE name = :name),
        (SELECT count(*) FROM job INDEXED BY job_running
         WHERE state = 'running' AND tenant = :name);
 
+-- name: held_of
+-- Waiting jobs of a tenant that are held. Index: job_held.
+-- in: tenant, most
+SELECT count(*) FROM (
+    SELECT 1 FROM job INDEXED BY job_held
+    WHERE state = 'waiting' AND hold IS NOT NULL AND tenant = :tenant
+    LIMIT :most);
+
 -- name: tenant
 -- in: name
 SELECT weight, hold FROM tenant WHERE name = :name;
@@ -249,14 +274,23 @@ SELECT type_version.name,
         JOIN worker ON worker.id = worker_type.worker
         WHERE worker_type.name = type_version.name
           AND worker_type.hash = type_version.hash
-          AND worker.beat > :alive)
+          AND worker.beat > :alive),
+       (SELECT json_group_array(json_array(seat.version_slot, json(seat.queues), seat.number))
+        FROM (SELECT worker.version_slot, worker.queues, count(*) AS number
+              FROM worker_type
+              JOIN worker ON worker.id = worker_type.worker
+              WHERE worker_type.name = type_version.name
+                AND worker_type.hash = type_version.hash
+                AND worker.beat > :alive
+              GROUP BY worker.version_slot, worker.queues) AS seat)
 FROM type_version
 LEFT JOIN type_setting ON type_setting.name = type_version.name
 ORDER BY type_version.name, type_version.seen DESC, type_version.hash;
 
 -- name: workers
 SELECT id, host, pid, queues, slots, running, joined, beat,
-       (SELECT group_concat(name, char(10)) FROM worker_type WHERE worker = worker.id)
+       (SELECT group_concat(name, char(10)) FROM worker_type WHERE worker = worker.id),
+       version_slot
 FROM worker
 ORDER BY joined, id;
 

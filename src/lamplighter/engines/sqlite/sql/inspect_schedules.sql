@@ -2,25 +2,25 @@
 
 -- name: schedule
 -- Index: schedule_id.
--- in: id
+-- in: tenant, id
 SELECT id, spec, tenant, type, version, cursor, due, created, changed, fired, skipped, failures,
        last_due, last_job, hold, backfill, zones
 FROM schedule
-WHERE id = :id;
+WHERE tenant = :tenant AND id = :id;
 
 -- name: schedules
--- A stretch of schedules from a name on, or after it. Index: schedule_id.
--- in: name, after, limit
+-- A stretch of schedules from a tenant and an id on, or after it. Index: schedule_id.
+-- in: tenant, id, after, limit
 SELECT id, spec, tenant, type, version, cursor, due, created, changed, fired, skipped, failures,
        last_due, last_job, hold, backfill, zones
 FROM schedule INDEXED BY schedule_id
-WHERE id >= :name AND (id > :name OR NOT :after)
-ORDER BY id
+WHERE (tenant, id) >= (:tenant, :id) AND ((tenant, id) <> (:tenant, :id) OR NOT :after)
+ORDER BY tenant, id
 LIMIT :limit;
 
 -- name: number
--- in: id
-SELECT number FROM schedule WHERE id = :id;
+-- in: tenant, id
+SELECT number FROM schedule WHERE tenant = :tenant AND id = :id;
 
 -- name: runs
 -- Index: the key of run; job_id, one look a run.

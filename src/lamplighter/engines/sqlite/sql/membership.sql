@@ -1,10 +1,14 @@
 -- join, beat, leave, lead: who is alive.
 
 -- name: join
--- in: id, host, pid, queues, slots, now
-INSERT INTO worker (id, host, pid, queues, slots, joined, beat)
-VALUES (:id, :host, :pid, :queues, :slots, :now, :now)
-ON CONFLICT (id) DO UPDATE SET beat = excluded.beat, queues = excluded.queues, slots = excluded.slots;
+-- in: id, host, pid, queues, slots, version_slot, now
+INSERT INTO worker (id, host, pid, queues, slots, version_slot, joined, beat)
+VALUES (:id, :host, :pid, :queues, :slots, :version_slot, :now, :now)
+ON CONFLICT (id) DO UPDATE SET
+    beat = excluded.beat,
+    queues = excluded.queues,
+    slots = excluded.slots,
+    version_slot = excluded.version_slot;
 
 -- name: knows
 -- in: worker, name, hash
@@ -19,8 +23,8 @@ ON CONFLICT (name, hash) DO UPDATE SET
     queue = excluded.queue, schema = excluded.schema, options = excluded.options, seen = excluded.seen;
 
 -- name: beat
--- in: now, running, id
-UPDATE worker SET beat = :now, running = :running WHERE id = :id;
+-- in: now, running, unstarted, id
+UPDATE worker SET beat = :now, running = :running, unstarted = :unstarted WHERE id = :id;
 
 -- name: seen
 -- in: now, worker

@@ -1,4 +1,4 @@
--- prune_access: remove old audit entries, and tokens that have long ended.
+-- prune_access: remove old audit entries, tokens that have long ended, and spent marks.
 
 -- name: audit
 -- Index: audit_at.
@@ -13,3 +13,9 @@ DELETE FROM token
 WHERE prefix IN (
     SELECT prefix FROM token WHERE ended IS NOT NULL AND ended < :before ORDER BY ended LIMIT :limit
 );
+
+-- name: spent
+-- Index: spent_ends.
+-- in: now, limit
+DELETE FROM spent
+WHERE what IN (SELECT what FROM spent WHERE ends < :now ORDER BY ends LIMIT :limit);

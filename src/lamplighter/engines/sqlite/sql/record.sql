@@ -6,6 +6,10 @@
 -- in: id, lease, nonce
 SELECT 1 FROM job WHERE id = :id AND state = 'running' AND lease = :lease AND nonce = :nonce;
 
+-- name: started
+-- in: id, lease
+UPDATE job SET started = :lease WHERE id = :id AND lease = :lease AND started <> :lease;
+
 -- name: progress
 -- in: job_id, lease, value
 INSERT INTO progress (job_id, lease, value) VALUES (:job_id, :lease, :value)

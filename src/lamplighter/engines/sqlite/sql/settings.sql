@@ -3,7 +3,7 @@
 -- name: queue
 -- in: name, max_wait
 INSERT INTO queue (name, max_wait) VALUES (:name, coalesce(:max_wait, 60000))
-ON CONFLICT (name) DO UPDATE SET max_wait = coalesce(:max_wait, queue.max_wait);
+ON CONFLICT (name) DO UPDATE SET max_wait = coalesce(:max_wait, queue.max_wait), removed = 0;
 
 -- name: hold_queue
 -- The first mark stays.

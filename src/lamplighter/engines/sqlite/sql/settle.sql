@@ -5,7 +5,7 @@
 -- in: ids
 SELECT job.id, job.seq, job.state, job.lease, job.nonce, job.cancel IS NOT NULL, job.expires,
        job.lane, job.tenant, job.hold IS NOT NULL, job.generation, job.claimed, job.worker,
-       job.attempt, job.schedule
+       job.attempt, job.schedule, job.started
 FROM json_each(:ids) AS given
 CROSS JOIN job ON job.id = given.value;
 

@@ -1,9 +1,5 @@
 -- trigger: make a run now. What it is judged by is read as `fire` reads it.
 
--- name: is_of
--- in: number, tenant
-SELECT 1 FROM schedule WHERE number = :number AND tenant = :tenant;
-
 -- name: earlier
 -- The run that the same wish made before. Indexes: run_job, run_asked.
 -- in: schedule, job_id

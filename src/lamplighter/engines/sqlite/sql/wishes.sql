@@ -4,5 +4,4 @@
 -- in: ids, tenant
 SELECT schedule.id, schedule.number, schedule.hold IS NOT NULL
 FROM json_each(:ids) AS given
-CROSS JOIN schedule ON schedule.id = given.value
-WHERE :tenant IS NULL OR schedule.tenant = :tenant;
+CROSS JOIN schedule ON schedule.tenant = :tenant AND schedule.id = given.value;

@@ -15,20 +15,18 @@ if TYPE_CHECKING:
 SQL = load("backfill")
 
 
-def begin_backfill(
-    tx: Transaction, schedule_id: str, backfill: Backfill, tenant: str | None
-) -> ScheduleChanged:
+def backfill(tx: Transaction, schedule_id: str, wanted: Backfill, tenant: str) -> ScheduleChanged:
     """Note what is to be run, unless something is under way."""
-    row = None if is_nobody(tenant) else tx.one(SQL["current"], schedule_id, tenant)
+    row = None if is_nobody(tenant) else tx.one(SQL["current"], tenant, schedule_id)
     if row is None:
         return ScheduleChanged(schedule_id, ScheduleAnswer.UNKNOWN)
     number, text = row
     before = backfill_of(text)
     if before is not None:
-        same = _what(before) == _what(backfill)
+        same = _what(before) == _what(wanted)
         answer = ScheduleAnswer.ALREADY if same else ScheduleAnswer.CONFLICT
         return ScheduleChanged(schedule_id, answer)
-    tx.run(SQL["begin"], backfill_to_text(backfill), tx.now, number)
+    tx.run(SQL["begin"], backfill_to_text(wanted), tx.now, number)
     return ScheduleChanged(schedule_id, ScheduleAnswer.DONE)
 
 

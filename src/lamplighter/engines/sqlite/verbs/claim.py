@@ -8,7 +8,7 @@ from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.line import ARGS, DUE, SEQ, Line, Room, Turn
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model import stride
-from lamplighter.model.job import Claim, Delivery, Fence
+from lamplighter.model.job import Claim, Fence
 from lamplighter.port.values import Claimed
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ _LEASE = 15
 def claim(tx: Transaction, request: ClaimRequest) -> Claimed:
     """Fill the queues' quotas in order, then the rest in order; write what was handed out."""
     if tx.one(SQL["repeated"], request.nonce):
-        claims = _still_running(tx, request.nonce)
-        _make_last(tx, claims)
-        return Claimed(claims, 0)
+        return Claimed(_still_running(tx, request.nonce), 0)
     counters: dict[str, _Counter] = {}
     room = Room(request.limit, request.max_bytes)
     for quotas in (True, False):
@@ -118,20 +116,10 @@ def _write(tx: Transaction, request: ClaimRequest, counters: list[_Counter]) -> 
             )
     if runs:
         tx.run(SQL["note_request"], nonce, tx.now)
-        _make_last(tx, claims)
         changed = tx.many(SQL["run"], runs)
         if changed != len(runs):
             raise RuntimeError(f"claim wrote {changed} of {len(runs)} jobs: the index is wrong")
     return claims
-
-
-def _make_last(tx: Transaction, claims: list[Claim]) -> None:
-    """See to it that claims of at-most-once jobs are on disk.
-
-    Any other claim that the machine forgets is claimed again, which is right.
-    """
-    once = Delivery.AT_MOST_ONCE
-    tx.must_last = tx.must_last or any(claim.job.delivery is once for claim in claims)
 
 
 def _write_lines(tx: Transaction, lines: list[Line]) -> None:

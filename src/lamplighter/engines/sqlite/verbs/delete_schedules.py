@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
-from lamplighter.engines.sqlite.verbs.cancel import cancel
+from lamplighter.engines.sqlite.verbs.change import change
 from lamplighter.engines.sqlite.verbs.wishes import Current, each
+from lamplighter.model.changes import Action
 from lamplighter.port.schedules import ScheduleAnswer, ScheduleChanged
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ QUEUED = load("runs")["queued"]
 
 
 def delete_schedules(
-    tx: Transaction, ids: Sequence[str], by: str, reason: str, tenant: str | None
+    tx: Transaction, ids: Sequence[str], by: str, reason: str, tenant: str
 ) -> list[ScheduleChanged]:
     """Remove each, and cancel its queued jobs."""
     queued: list[str] = []
@@ -32,5 +33,5 @@ def delete_schedules(
         return ScheduleAnswer.DONE
 
     answers = each(tx, ids, tenant, decide)
-    cancel(tx, queued, by, reason)
+    change(tx, queued, Action.CANCEL, by, reason)
     return answers

@@ -16,7 +16,10 @@ _DUE, _NUMBER, _WAKE, _BACKFILLING = 6, 17, 18, 19
 
 
 def due_schedules(
-    tx: Transaction, limit: int, lease_ms: int, *, newest_first: bool
+    tx: Transaction,
+    limit: int,
+    lease_ms: int,
+    newest_first: bool,  # noqa: FBT001 - verbs are called by position
 ) -> DueSchedules:
     """Hand out up to ``limit``, and say when there is more."""
     now = tx.now

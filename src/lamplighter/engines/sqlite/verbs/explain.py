@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs import inspect
-from lamplighter.model.job import JobState
+from lamplighter.model.job import JobState, version_in
 from lamplighter.port import texts
 from lamplighter.port.reasons import Surroundings, reasons
 from lamplighter.port.values import BEHIND_LIMIT, Explanation
@@ -27,12 +27,15 @@ def explain(tx: Transaction, job_id: str) -> Explanation | None:
     record = records.record_of(row, tx.catalog.by_id(row[19]), tx.now)
     if record.state is JobState.WAITING:
         around = _around(tx, record.job, row[0], row[19])
+    elif record.state is JobState.RUNNING:
+        around = Surroundings(now_ms=tx.now, types=inspect.types(tx), workers=inspect.workers(tx))
     else:
         around = Surroundings(now_ms=tx.now)
     return Explanation(record, reasons(record, around))
 
 
 def _around(tx: Transaction, job: Job, seq: int, lane: int) -> Surroundings:
+    version = version_in(tx.catalog.by_id(lane).requirement)
     before = tx.one(SQL["behind"], lane, job.tenant, job.due_at_ms, seq, BEHIND_LIMIT)
     return Surroundings(
         now_ms=tx.now,
@@ -41,6 +44,8 @@ def _around(tx: Transaction, job: Job, seq: int, lane: int) -> Surroundings:
         tenant_hold=_mark(tx, "tenant", job.tenant),
         workers=inspect.workers(tx),
         behind=before[0] if before else 0,
+        version=version,
+        types=inspect.types(tx) if version else (),
     )
 
 

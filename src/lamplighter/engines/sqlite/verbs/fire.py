@@ -31,22 +31,26 @@ def fire(tx: Transaction, firings: Sequence[Firing]) -> list[Fired]:
 
 def _parts(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
     """Divide plans so that no part has two for one schedule: the second sees what the first did."""
-    part: dict[str, Firing] = {}
+    part: dict[tuple[str, str], Firing] = {}
     for firing in firings:
-        if firing.id in part:
+        if _key(firing) in part:
             yield list(part.values())
             part = {}
-        part[firing.id] = firing
+        part[_key(firing)] = firing
     yield list(part.values())
 
 
+def _key(firing: Firing) -> tuple[str, str]:
+    return firing.tenant, firing.id
+
+
 def _fire(tx: Transaction, firings: list[Firing]) -> list[Fired]:
-    ids = json.dumps([firing.id for firing in firings])
-    found = {row[0]: standing_of(row) for row in tx.all(SQL["current"], ids)}
+    keys = json.dumps([_key(firing) for firing in firings])
+    found = {row[:2]: standing_of(row) for row in tx.all(SQL["current"], keys)}
     valid = [
         (firing, standing)
         for firing in firings
-        if (standing := found.get(firing.id)) is not None
+        if (standing := found.get(_key(firing))) is not None
         and (standing.version, standing.cursor) == (firing.version, firing.cursor_ms)
     ]
     judge = Judge(tx, [run.job for firing, _ in valid for run in firing.runs])
@@ -60,8 +64,8 @@ def _fire(tx: Transaction, firings: list[Firing]) -> list[Fired]:
     tx.many(SQL["write"], [_row(tx.now, firing, standing) for firing, standing in valid])
     for name, which in (("forget_succeeded", 0), ("forget_failed", 1)):
         tx.many(SQL[name], [(s.number, f.keep[which], _FORGOTTEN) for f, s in valid])
-    done = {standing.id: _answer(standing) for _, standing in valid}
-    return [done.get(firing.id) or Fired(firing.id, FireAnswer.STALE) for firing in firings]
+    done = {_key(firing): _answer(standing) for firing, standing in valid}
+    return [done.get(_key(firing)) or Fired(firing.id, FireAnswer.STALE) for firing in firings]
 
 
 def _note(tx: Transaction, standing: Standing, skip: Skip) -> None:

@@ -18,7 +18,7 @@ SQL = load("hold_schedules")
 
 
 def hold_schedules(
-    tx: Transaction, ids: Sequence[str], by: str, reason: str, tenant: str | None
+    tx: Transaction, ids: Sequence[str], by: str, reason: str, tenant: str
 ) -> list[ScheduleChanged]:
     """Hold each; the first mark stays."""
     mark = records.mark_to_text(by, reason, tx.now)

@@ -12,7 +12,7 @@ from lamplighter.model.journal import Piece
 from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.filters import matcher, statuses_of
-from lamplighter.port.health import DEAD_MS, health
+from lamplighter.port.health import DEAD_MS, at_work, health
 from lamplighter.port.rows import attempt_of, tenant_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
@@ -20,6 +20,7 @@ from lamplighter.port.values import (
     SCAN_LIMIT,
     TENANT_LIMIT,
     DeadGroup,
+    DeadGroups,
     JobFilter,
     JobPage,
     LogPiece,
@@ -28,6 +29,7 @@ from lamplighter.port.values import (
     TypeRow,
     WorkerInfo,
 )
+from lamplighter.port.versions import seats_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +44,7 @@ _STATES = {
     "scheduled": "waiting",
     "retrying": "waiting",
     "paused": "waiting",
+    "claimed": "running",
     "cancelling": "running",
 }
 """What the database knows of statuses that are called otherwise there."""
@@ -91,7 +94,7 @@ def _coarse(which: JobFilter, *listed: object) -> tuple[object, ...]:
         which.finished_before_ms,
         statuses == frozenset({"paused"}),
         statuses == frozenset({"retrying"}),
-        bool(which.fingerprints),
+        bool(which.fingerprints) and "" not in which.fingerprints,
     )
 
 
@@ -128,7 +131,10 @@ def queues(tx: Transaction, most: int) -> list[QueueInfo]:
     for lane_id, count in tx.all(SQL["running_lanes"]):
         queue = tx.catalog.by_id(lane_id).queue
         running[queue] = running.get(queue, 0) + count
-    return [_queue(tx, row, running.get(row[0], 0), most) for row in tx.all(SQL["queues"])]
+    found = [
+        (row[4], _queue(tx, row, running.get(row[0], 0), most)) for row in tx.all(SQL["queues"])
+    ]
+    return [info for removed, info in found if not removed or info.busy]
 
 
 def queue(tx: Transaction, name: str) -> QueueInfo | None:
@@ -138,7 +144,8 @@ def queue(tx: Transaction, name: str) -> QueueInfo | None:
         return None
     lanes = json.dumps([lane.id for lane in tx.catalog.lanes_of(name)])
     running = tx.one(SQL["running_in_lanes"], lanes)
-    return _queue(tx, row, running[0] if running else 0, COUNT_LIMIT)
+    info = _queue(tx, row, running[0] if running else 0, COUNT_LIMIT)
+    return info if info.busy or not row[4] else None
 
 
 def _queue(tx: Transaction, row: Row, running: int, most: int) -> QueueInfo:
@@ -183,6 +190,12 @@ def oldest_head(tx: Transaction, lane: int) -> tuple[int, int] | None:
     return min(heads, default=None)
 
 
+def held(tx: Transaction, tenant: str, most: int) -> int:
+    """Count the waiting jobs of a tenant that are held."""
+    row = tx.one(SQL["held_of"], tenant, most)
+    return row[0] if row else 0
+
+
 def tenants(tx: Transaction) -> list[TenantInfo]:
     """List tenants with settings or jobs."""
     running = dict(tx.all(SQL["running_tenants"]))
@@ -216,6 +229,7 @@ def types(tx: Transaction) -> list[TypeRow]:
             options=json.loads(row[4]),
             held=texts.mark_of(row[5]),
             live_workers=row[6],
+            seats=seats_of(row[7]),
         )
         for row in tx.all(SQL["types"], tx.now - DEAD_MS)
     ]
@@ -231,10 +245,11 @@ def workers(tx: Transaction) -> list[WorkerInfo]:
             queues=tuple(json.loads(row[3])),
             types=tuple((row[8] or "").split("\n")) if row[8] else (),
             slots=row[4],
-            running=row[5],
+            running=at_work(row[5], tx.now - row[7]),
             joined_at_ms=row[6],
             beat_at_ms=row[7],
             state=health(tx.now - row[7]),
+            version_slot=row[9],
         )
         for row in tx.all(SQL["workers"])
     ]
@@ -253,14 +268,14 @@ def logs(
     return [LogPiece(lease, Piece(number, data)) for lease, number, data in rows]
 
 
-def dead_groups(tx: Transaction, which: JobFilter) -> list[DeadGroup]:
+def dead_groups(tx: Transaction, which: JobFilter, most: int) -> DeadGroups:
     """Group dead letters by type and fingerprint."""
     statuses = statuses_of(which)
     if statuses and "dead" not in statuses:
-        return []
+        return DeadGroups([], at_least=False)
     rows = tx.all(
         SQL["dead_groups"],
-        SCAN_LIMIT,
+        most,
         _lanes(tx, which),
         _listed(which.tenants),
         _listed(which.fingerprints),
@@ -284,7 +299,9 @@ def dead_groups(tx: Transaction, which: JobFilter) -> list[DeadGroup]:
         )
         for (type_name, fingerprint), parts in groups.items()
     ]
-    return sorted(found, key=lambda group: (-group.count, group.type, group.fingerprint))
+    found.sort(key=lambda group: (-group.count, group.type, group.fingerprint))
+    older = tx.one(SQL["beyond_dead"], *place_of(None, 2), most)
+    return DeadGroups(found, at_least=older is not None)
 
 
 def _record(tx: Transaction, row: Row) -> JobRecord:

@@ -10,6 +10,8 @@ from lamplighter.port.health import DEAD_MS
 from lamplighter.port.values import Beat
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lamplighter.engines.sqlite.transaction import Transaction
     from lamplighter.port.values import NewWorker
 
@@ -19,7 +21,8 @@ SQL = load("membership")
 def join(tx: Transaction, worker: NewWorker) -> Beat:
     """Enter a worker and publish its types."""
     queues = json.dumps(worker.queues)
-    tx.run(SQL["join"], worker.id, worker.host, worker.pid, queues, worker.slots, tx.now)
+    place = (queues, worker.slots, worker.version_slot, tx.now)
+    tx.run(SQL["join"], worker.id, worker.host, worker.pid, *place)
     tx.run(SQL["forget_types"], worker.id)
     for known in worker.types:
         tx.run(SQL["knows"], worker.id, known.name, known.hash)
@@ -28,9 +31,9 @@ def join(tx: Transaction, worker: NewWorker) -> Beat:
     return _answer(tx, known=True)
 
 
-def beat(tx: Transaction, worker: str, running: int) -> Beat:
+def beat(tx: Transaction, worker: str, running: int, unstarted: Sequence[str]) -> Beat:
     """Note a sign of life."""
-    known = tx.run(SQL["beat"], tx.now, running, worker) > 0
+    known = tx.run(SQL["beat"], tx.now, running, " ".join(unstarted), worker) > 0
     tx.run(SQL["seen"], tx.now, worker)
     return _answer(tx, known=known)
 

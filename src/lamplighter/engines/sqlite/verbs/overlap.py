@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
-from lamplighter.engines.sqlite.verbs.cancel import cancel
+from lamplighter.engines.sqlite.verbs.change import change_jobs
 from lamplighter.engines.sqlite.verbs.submit import store, without_known
-from lamplighter.engines.sqlite.verbs.unhold import unhold
+from lamplighter.model.changes import Action
 from lamplighter.model.job import TERMINAL, JobState
 from lamplighter.port.schedules import BEHIND_A_RUN, Overlap, Run, RunKind, RunState
 from lamplighter.port.values import ChangeAnswer
@@ -61,15 +61,15 @@ class Standing:
 
 def standing_of(row: Row) -> Standing:
     """Build it from the columns of `fire.sql`."""
-    state = row[5]
+    _, schedule_id, number, version, cursor, active, state, queues = row
     return Standing(
-        id=row[0],
-        number=row[1],
-        version=row[2],
-        cursor=row[3],
-        active=row[4],
+        id=schedule_id,
+        number=number,
+        version=version,
+        cursor=cursor,
+        active=active,
         goes_on=state is not None and state not in TERMINAL,
-        queues=bool(row[6]),
+        queues=bool(queues),
     )
 
 
@@ -94,7 +94,7 @@ class Judge:
             return
         while (row := self._tx.one(SQL["first_queued"], standing.number)) is not None:
             due, job_id = row
-            (said,) = unhold(self._tx, [job_id], BY, "")
+            (said,) = change_jobs(self._tx, [job_id], Action.UNHOLD, BY, "")
             if said.answer in (ChangeAnswer.DONE, ChangeAnswer.ALREADY):
                 self._become(standing, due, RunState.STARTED)
                 standing.active, standing.goes_on = job_id, True
@@ -179,7 +179,7 @@ class Judge:
         self.finish()
         queued = self._tx.all(SQL["queued"], standing.number, due)
         ids = [standing.active or "", *(job_id for _, job_id in queued)]
-        active, *_ = answers = cancel(self._tx, ids, BY, _REPLACED)
+        active, *_ = answers = change_jobs(self._tx, ids, Action.CANCEL, BY, _REPLACED)
         self._tx.many(SQL["replaced"], [(standing.number, before) for before, _ in queued])
         standing.skipped += len(queued)
         standing.ended |= any(one.answer is ChangeAnswer.DONE for one in answers)

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
-from lamplighter.engines.sqlite.verbs.purge import remove
+from lamplighter.engines.sqlite.verbs.change import remove
 from lamplighter.port.values import RETENTION_FLOOR_MS, Pruned
 
 if TYPE_CHECKING:

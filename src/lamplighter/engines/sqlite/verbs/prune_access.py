@@ -1,4 +1,4 @@
-"""prune_access: remove old audit entries, and tokens that have long ended."""
+"""prune_access: remove old audit entries, tokens that have long ended, and spent marks."""
 
 from __future__ import annotations
 
@@ -15,4 +15,5 @@ SQL = load("prune_access")
 def prune_access(tx: Transaction, keep_ms: int, limit: int) -> int:
     """Remove what is older than that."""
     before = tx.now - keep_ms
-    return tx.run(SQL["audit"], before, limit) + tx.run(SQL["tokens"], before, limit)
+    gone = tx.run(SQL["audit"], before, limit) + tx.run(SQL["tokens"], before, limit)
+    return gone + tx.run(SQL["spent"], tx.now, limit)

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from lamplighter.port.schedules import NewSchedule
 
 SQL = load("put_schedules")
-What = tuple[str, str, str]
-"""Spec, tenant and type: what makes schedules equal."""
+Key = tuple[str, str]
+"""Tenant and id."""
+What = tuple[str, str]
+"""Spec and type: what makes schedules of one key equal."""
 
 
 @dataclass(slots=True)
@@ -31,22 +33,22 @@ class _Known:
 
 def put_schedules(tx: Transaction, schedules: Sequence[NewSchedule]) -> list[Put]:
     """Put each, in order."""
-    ids = json.dumps([schedule.id for schedule in schedules])
-    known = {row[0]: _Known(row[1], row[2], row[3:]) for row in tx.all(SQL["known"], ids)}
+    keys = json.dumps([(schedule.tenant, schedule.id) for schedule in schedules])
+    known = {row[:2]: _Known(row[2], row[3], row[4:]) for row in tx.all(SQL["known"], keys)}
     return [_put(tx, schedule, known) for schedule in schedules]
 
 
-def _put(tx: Transaction, schedule: NewSchedule, known: dict[str, _Known]) -> Put:
-    what = (schedule.spec, schedule.tenant, schedule.type)
+def _put(tx: Transaction, schedule: NewSchedule, known: dict[Key, _Known]) -> Put:
+    key, what = (schedule.tenant, schedule.id), (schedule.spec, schedule.type)
     values = (*what, schedule.due_ms, schedule.zones, tx.now)
-    found = known.get(schedule.id)
+    found = known.get(key)
     refused = _refused(schedule, found, what)
     if refused is not None:
         return refused
     if found is None:
-        row = tx.one(SQL["insert"], schedule.id, *values, _cursor(tx.now, schedule.first_ms))
+        row = tx.one(SQL["insert"], *key, *values, _cursor(tx.now, schedule.first_ms))
         assert row is not None  # noqa: S101 - an INSERT with RETURNING gives a row
-        known[schedule.id] = _Known(row[0], 1, what)
+        known[key] = _Known(row[0], 1, what)
         return Put(schedule.id, PutAnswer.CREATED, 1)
     if found.what == what:
         return Put(schedule.id, PutAnswer.ALREADY, found.version)
@@ -57,11 +59,9 @@ def _put(tx: Transaction, schedule: NewSchedule, known: dict[str, _Known]) -> Pu
 
 def _refused(schedule: NewSchedule, found: _Known | None, what: What) -> Put | None:
     """Say what keeps it from being put, if what is known is not what was expected."""
-    tenant, version = schedule.expect_tenant, schedule.expect_version
+    version = schedule.expect_version
     if found is None:
         return None if version is None else Put(schedule.id, PutAnswer.UNKNOWN, 0)
-    if tenant is not None and found.what[1] != tenant:
-        return Put(schedule.id, PutAnswer.UNKNOWN, 0)
     if version is not None and found.version != version and found.what != what:
         return Put(schedule.id, PutAnswer.CONFLICT, found.version)
     return None

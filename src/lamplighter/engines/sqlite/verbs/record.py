@@ -25,6 +25,10 @@ def record(tx: Transaction, recordings: Sequence[Recording]) -> list[Recorded]:
         held = tx.one(SQL["held"], one.id, one.fence.lease, one.fence.nonce) is not None
         if held:
             keep(tx, one.id, one.fence.lease, one.journal)
+            if one.started:
+                tx.run(SQL["started"], one.id, one.fence.lease)
+                # A mark that the machine forgot would let the job start again.
+                tx.must_last = True
         answers.append(Recorded(one.id, held))
     return answers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
-from lamplighter.port.values import Renewed
+from lamplighter.port.values import RenewAnswer, Renewed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,5 +24,6 @@ def renew(tx: Transaction, leases: Sequence[Renewal], lease_ms: int) -> list[Ren
         row = tx.one(
             SQL["renew"], expires, lease_ms, lease.id, lease.fence.lease, lease.fence.nonce
         )
-        answers.append(Renewed(lease.id, row is not None, row is not None and bool(row[0])))
+        answer = RenewAnswer.LOST if row is None else RenewAnswer.HELD
+        answers.append(Renewed(lease.id, answer, row is not None and bool(row[0])))
     return answers

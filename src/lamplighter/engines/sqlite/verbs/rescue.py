@@ -29,7 +29,7 @@ def cut_leases(tx: Transaction) -> None:
 def rescue(tx: Transaction, limit: int) -> list[Expired]:
     """Read expired claims, longest overdue first."""
     return [
-        Expired(records.held_claim(row, tx.catalog.by_id(row[19])), row[20])
+        Expired(records.held_claim(row, tx.catalog.by_id(row[19]), started=row[20]), row[21])
         for row in tx.all(SQL["expired"], tx.now, limit)
     ]
 
@@ -37,6 +37,6 @@ def rescue(tx: Transaction, limit: int) -> list[Expired]:
 def claims_of(tx: Transaction, worker: str) -> list[Claim]:
     """Read what a worker holds."""
     return [
-        records.held_claim(row, tx.catalog.by_id(row[19]))
+        records.held_claim(row, tx.catalog.by_id(row[19]), started=row[20])
         for row in tx.all(SQL["claims_of"], worker)
     ]

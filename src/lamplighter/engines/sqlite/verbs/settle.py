@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lamplighter.engines.sqlite import runs, turns
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs import record
-from lamplighter.model.job import TERMINAL, JobState, base_requirement, requirement_of
+from lamplighter.model.job import TERMINAL, JobState, next_requirement
 from lamplighter.port import texts
 from lamplighter.port.values import SettleAnswer, Settled
 
@@ -63,6 +63,8 @@ def _refusal(
         return Settled(settlement.id, SettleAnswer.ALREADY, state)
     if settlement.only_if_expired and row[6] > now:
         return Settled(settlement.id, SettleAnswer.RENEWED, state)
+    if settlement.only_if_unstarted and row[15] == fence.lease:
+        return Settled(settlement.id, SettleAnswer.STARTED, state)
     return None
 
 
@@ -100,7 +102,8 @@ class _Pages:
         )
         if following.state is JobState.WAITING:
             due = now + following.delay_ms
-            lane = self._lane(row[7]) if following.suspect else row[7]
+            moves = following.suspect or following.version is not None
+            lane = self._lane(row[7], following) if moves else row[7]
             self._waiting.append((due, lane, *counters, *guard))
             if not row[9]:
                 self._places.append((lane, row[8], due, seq))
@@ -110,11 +113,13 @@ class _Pages:
         if settlement.history or following.state is not JobState.WAITING:
             self._history.append(_attempt(settlement, row, following, error, now))
 
-    def _lane(self, number: int) -> int:
-        """Give the lane in which suspects of a lane wait."""
+    def _lane(self, number: int, following: Next) -> int:
+        """Return the lane in which a job of a lane waits from now on."""
         catalog = self._tx.catalog
         lane = catalog.by_id(number)
-        wanted = requirement_of(base_requirement(lane.requirement), suspect=True)
+        wanted = next_requirement(
+            lane.requirement, suspect=following.suspect, version=following.version
+        )
         if lane.requirement == wanted:
             return number
         return catalog.lane(self._tx, lane.queue, lane.level, lane.type, wanted).id

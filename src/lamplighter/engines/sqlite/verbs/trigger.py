@@ -18,14 +18,12 @@ SQL = load("trigger")
 CURRENT = load("fire")["current"]
 
 
-def trigger(tx: Transaction, schedule_id: str, run: Run, tenant: str | None) -> Triggered:
+def trigger(tx: Transaction, schedule_id: str, run: Run, tenant: str) -> Triggered:
     """Judge the run as one that is due now."""
-    row = None if is_nobody(tenant) else tx.one(CURRENT, json.dumps([schedule_id]))
+    row = None if is_nobody(tenant) else tx.one(CURRENT, json.dumps([(tenant, schedule_id)]))
     if row is None:
         return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
     standing = standing_of(row)
-    if tenant is not None and tx.one(SQL["is_of"], standing.number, tenant) is None:
-        return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
     earlier = tx.one(SQL["earlier"], standing.number, run.job.id)
     if earlier is not None:
         return _as_before(schedule_id, earlier)

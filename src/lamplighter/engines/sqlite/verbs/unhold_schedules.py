@@ -21,7 +21,7 @@ def unhold_schedules(
     ids: Sequence[str],
     by: str,  # noqa: ARG001 - the operator's name is told by the event
     reason: str,  # noqa: ARG001 - as above
-    tenant: str | None,
+    tenant: str,
 ) -> list[ScheduleChanged]:
     """Unhold each, due now."""
 

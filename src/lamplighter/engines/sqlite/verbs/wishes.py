@@ -30,7 +30,7 @@ class Current:
 def each(
     tx: Transaction,
     ids: Sequence[str],
-    tenant: str | None,
+    tenant: str,
     decide: Callable[[Current], ScheduleAnswer],
 ) -> list[ScheduleChanged]:
     """Let ``decide`` act on each schedule of the tenant; it may change what it is given."""

@@ -1,16 +1,9 @@
--- again: begin the next life of a job that has ended. After record, attempt, turns,
--- changes and occurrence.
+-- again: let a job that has ended run again. After record, attempt, turns, requirement,
+-- states and occurrence.
 
--- The requirement it was submitted with, from that of a suspect.
-local function base_requirement(requirement)
-  if requirement == 'alone' then
-    return ''
-  end
-  return (string.gsub(requirement, '%+alone$', ''))
-end
-
--- Same id and place in the order of arrival, generation + 1, due now, counters at zero.
-local function run_again(P, id, value, now)
+-- Same id and place in the order of arrival, due now, counters at zero, `lives` generations later:
+-- 1 for a replay, 0 for the retry of a dead job, whose progress stays to be seen.
+local function run_again(P, id, value, lives, now)
   local job = unpack_job(value)
   if job.state == 'S' then
     -- The attempt that succeeded stands in the job alone; the new life overwrites it.
@@ -21,13 +14,15 @@ local function run_again(P, id, value, now)
   redis.call('ZREM', P .. 'ended:' .. STATES[job.state], id)
   redis.call('HDEL', P .. 'hold', id)
   redis.call('HDEL', P .. 'cancel', id)
-  redis.call('HDEL', P .. 'progress', id)
+  if lives > 0 then
+    redis.call('HDEL', P .. 'progress', id)
+  end
   local lane = lane_of(P, job.lane)
-  local base = base_requirement(lane.requirement)
+  local base = parts_of(lane.requirement)
   if base ~= lane.requirement then
     job.lane = find_lane(P, lane.queue, lane.level, lane.type, base)
   end
-  job.state, job.due, job.generation = 'W', now, job.generation + 1
+  job.state, job.due, job.generation = 'W', now, job.generation + lives
   job.attempt, job.crashes, job.losses, job.suspect, job.held = 0, 0, 0, false, false
   job.finished, job.claimed, job.handout, job.worker, job.error = 0, 0, 0, '', ''
   job.reason, job.result, job.note = nil, nil, nil

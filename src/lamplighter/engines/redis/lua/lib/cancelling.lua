@@ -1,4 +1,4 @@
--- cancelling: end a job that waits, ask one that runs. After keys, record, turns, changes and
+-- cancelling: end a job that waits, ask one that runs. After keys, record, turns, states and
 -- occurrence.
 
 local function end_cancelled(P, id, value, mark, reason, now)

@@ -1,9 +1,9 @@
--- ending: what a job becomes when its claim is over. After keys, record, attempt, turns and
--- occurrence.
+-- ending: what a job becomes when its claim is over. After keys, record, attempt, turns,
+-- requirement and occurrence.
 -- verbs/settle.py packs what follows (a `Next` of model/lifecycle.py) as one text:
---   state c1, flags B, delay I8, attempt I4, crashes I4, losses I4, lengths of reason, result, note
---   and error, each I4; these parts
--- flags: 1 suspect, 4 has a result, 8 a reason, 16 a note. No error is an empty one.
+--   state c1, flags B, delay I8, attempt I4, crashes I4, losses I4, lengths of reason, result, note,
+--   error and version, each I4; these parts
+-- flags: 1 suspect, 4 has a result, 8 a reason, 16 a note, 32 a version. No error is an empty one.
 --
 -- An attempt that succeeded stands in the job alone; all others that are kept are in attempts:<id>.
 
@@ -11,8 +11,8 @@ local ENDED = { S = 'succeeded', D = 'dead', C = 'cancelled', E = 'expired' }
 
 -- Read what follows from a place in a text; gives it and the place behind it.
 local function read_next(text, at)
-  local state, flags, delay, attempt, crashes, losses, reason, result, note, error_, place =
-    struct.unpack('<c1BI8I4I4I4I4I4I4I4', text, at)
+  local state, flags, delay, attempt, crashes, losses, reason, result, note, error_, version, place =
+    struct.unpack('<c1BI8I4I4I4I4I4I4I4I4', text, at)
   local function part(length, flag)
     local found = string.sub(text, place, place + length - 1)
     place = place + length
@@ -27,17 +27,19 @@ local function read_next(text, at)
   }
   following.reason, following.result = part(reason, 8), part(result, 4)
   following.note, following.error = part(note, 16), part(error_, 0)
+  following.version = part(version, 32)
   return following, place
 end
 
--- Suspects wait in a lane of their own: see `requirement_of` in model/job.py.
-local function sister_lane(P, number)
+-- Suspects, and jobs that only some versions take, wait in lanes of their own: see
+-- `next_requirement` in model/job.py.
+local function sister_lane(P, number, suspect, version)
   local lane = lane_of(P, number)
-  local requirement = lane.requirement
-  if requirement == 'alone' or string.sub(requirement, -6) == '+alone' then
+  local base, kept, alone = parts_of(lane.requirement)
+  local requirement = requirement_of(base, version or kept, suspect or alone)
+  if requirement == lane.requirement then
     return number
   end
-  requirement = requirement == '' and 'alone' or requirement .. '+alone'
   return find_lane(P, lane.queue, lane.level, lane.type, requirement)
 end
 
@@ -66,8 +68,8 @@ local function end_claim(P, id, value, run, following, outcome, history, now)
     if following.error ~= '' then
       job.error = following.error
     end
-    if job.suspect then
-      job.lane = sister_lane(P, job.lane)
+    if job.suspect or following.version then
+      job.lane = sister_lane(P, job.lane, job.suspect, following.version)
     end
     if redis.call('HEXISTS', P .. 'hold', id) == 0 then
       enter(P, job.lane, job.tenant, job.due, job.seq, id, now)

@@ -1,5 +1,5 @@
 -- filter: which jobs a filter means, decided as in port/filters.py. After keys, record, turns and
--- changes.
+-- states.
 -- A filter is JSON: statuses, types, queues, tenants, fingerprints, each a list or not there; tag;
 -- finished_after, finished_before. A list without a name means no job.
 
@@ -105,8 +105,8 @@ local function fits(P, filter, id, value, now)
     return false
   end
   if filter.fingerprints then
-    local print_ = fingerprint_of(part_of(P, id, value, 'error'))
-    if not (print_ and filter.fingerprints[print_]) then
+    local print_ = fingerprint_of(part_of(P, id, value, 'error')) or ''
+    if not filter.fingerprints[print_] then
       return false
     end
   end

@@ -1,7 +1,7 @@
--- judging: what becomes of a run, by the active run of its schedule. After arrivals, changes,
+-- judging: what becomes of a run, by the active run of its schedule. After arrivals, states,
 -- occurrence, cancelling, schedule and runs.
 --
--- While a script is at a schedule, that has beside its fields: name, key, and what is answered:
+-- While a script is at a schedule, that has beside its fields: name, key, id, and what is answered:
 -- `started`, jobs that may run now; how many `queued` and `missed`, and `made` for a backfill;
 -- whether one of its jobs has `ended`. New jobs are gathered, and stored together by `flush`.
 -- Overlap: S skip, A allow, O queue one, Q queue all, C cancel the running one.
@@ -13,6 +13,7 @@ local waiting, gathered, cancels = {}, {}, 100
 local function begin(name, key, value)
   local schedule = unpack_schedule(value)
   schedule.name, schedule.key = name, key
+  schedule.id = sub(name, #schedule.tenant + 2)
   schedule.started, schedule.queued, schedule.missed, schedule.ended = {}, 0, 0, false
   schedule.made = 0
   return schedule
@@ -73,8 +74,8 @@ end
 -- A job that is there already is taken as it is: if it is of this schedule, its run hears its end.
 local function adopt(schedule, id, due, state)
   local job = unpack_job(redis.call('GET', job_key(P, id)))
-  if job.schedule == schedule.name then
-    job.schedule = schedule.name .. '\0' .. string.format('%016.0f', due)
+  if job.schedule == schedule.id then
+    job.schedule = schedule.id .. '\0' .. string.format('%016.0f', due)
     redis.call('SET', job_key(P, id), pack_job(job))
   end
   if TERMINAL[job.state] then

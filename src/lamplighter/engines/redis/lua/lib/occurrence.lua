@@ -1,5 +1,5 @@
 -- occurrence: what a job tells its schedule. After keys. A job that a schedule has made has its
--- occurrence behind the schedule's name: a NUL, and when it was due as 16 digits. Runs are
+-- occurrence behind the schedule's id: a NUL, and when it was due as 16 digits. Runs are
 -- described in runs.lua, schedules in schedule.lua.
 
 -- Give the run of an occurrence and the class it is in, or nil.
@@ -19,10 +19,11 @@ end
 local function tell_schedule(P, id, value, state, now)
   local tenant, args, extras, size = struct.unpack('<I2I4I4I2', value, 95)
   local at = 123 + tenant + args + extras
-  local name, due = string.match(string.sub(value, at, at + size - 1), '^(.*)%z(%-?%d+)$')
-  if not name then
+  local schedule, due = string.match(string.sub(value, at, at + size - 1), '^(.*)%z(%-?%d+)$')
+  if not schedule then
     return
   end
+  local name = string.sub(value, 123, 122 + tenant) .. '\1' .. schedule
   local key = encode(name)
   local run, class = find_run(P, key, due)
   if not run or string.sub(run, 28, 53) ~= id then

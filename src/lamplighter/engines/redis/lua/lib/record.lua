@@ -11,7 +11,8 @@
 -- flags: 1 suspect, 2 at most once, 4 has a result, 8 a reason, 16 a note, 32 a schedule, 64 held
 -- when it was submitted. A number that is not known is 0, a text that is not known is empty.
 --
--- A running claim is one string: lease I4, claimed I8, handout I8, nonce c16, lease_ms I8, worker.
+-- A running claim is one string: lease I4, claimed I8, handout I8, nonce c16, lease_ms I8, start
+-- mark B (1: the handler may have been called), worker.
 -- Its first 36 bytes are those of the job from 59 on, so that a settle copies them.
 
 local FIXED = '<c1BI4I8I8I8I4I4I4I4I4I8I4I8I8c16I2I4I4I2I4I2I4I4I2'
@@ -101,7 +102,7 @@ end
 local function succeeded(value, run, finished, result, note)
   local flags = bit.band(string.byte(value, 2), 99)  -- all but result, reason and note
   local tenant, args, extras, schedule = struct.unpack('<I2I4I4I2', value, 95)
-  local worker = string.sub(run, 45)
+  local worker = string.sub(run, 46)
   if result then
     flags = flags + 4
   end
@@ -115,12 +116,27 @@ local function succeeded(value, run, finished, result, note)
     .. worker .. (result or '') .. (note or '')
 end
 
+-- A claim that has not started yet.
 local function pack_run(lease, claimed, handout, nonce, lease_ms, worker)
-  return struct.pack('<I4I8I8c16I8', lease, claimed, handout, nonce, lease_ms) .. worker
+  return struct.pack('<I4I8I8c16I8B', lease, claimed, handout, nonce, lease_ms, 0) .. worker
 end
 
 -- Gives lease, nonce, lease_ms, claimed, handout, worker.
 local function unpack_run(run)
   local lease, claimed, handout, nonce, lease_ms = struct.unpack('<I4I8I8c16I8', run)
-  return lease, nonce, lease_ms, claimed, handout, string.sub(run, 45)
+  return lease, nonce, lease_ms, claimed, handout, string.sub(run, 46)
+end
+
+local function is_started(run)
+  return string.byte(run, 45) == 1
+end
+
+-- Set the start mark of a running claim.
+local function mark_start(P, id, run)
+  redis.call('HSET', P .. 'run', id, string.sub(run, 1, 44) .. '\1' .. string.sub(run, 46))
+end
+
+-- The same claim under a lease of another length, given as '<I8'.
+local function with_length(run, lease_ms)
+  return string.sub(run, 1, 36) .. lease_ms .. string.sub(run, 45)
 end

@@ -1,4 +1,4 @@
--- removal: what goes with a job that has ended. After keys, record and changes.
+-- removal: what goes with a job that has ended. After keys, record and states.
 
 -- Remove a job and all that is kept about it; `value` is the beginning of it. Notes its page in
 -- `pages`, for `note_removed`.
@@ -20,6 +20,19 @@ local function note_removed(P, pages)
     local size = redis.call('STRLEN', P .. 'page:' .. page) / 26
     if size > 0 then
       redis.call('ZINCRBY', P .. 'gone', 256 * count / size, page)
+    end
+  end
+end
+
+-- Remove the idempotency keys of a job. A key is as old as its job.
+local function remove_keys(P, id)
+  local created = unpack_job(redis.call('GET', job_key(P, id))).created
+  local at = string.format('%.0f', created)
+  for _, name in ipairs(redis.call('ZRANGE', P .. 'keys', at, at, 'BYSCORE')) do
+    local value = redis.call('GET', P .. 'key:' .. name)
+    if value and string.sub(value, 9, 34) == id then
+      redis.call('UNLINK', P .. 'key:' .. name)
+      redis.call('ZREM', P .. 'keys', name)
     end
   end
 end

@@ -1,6 +1,6 @@
 -- runs: what became of the occurrences of a schedule. schedule_records.py reads them.
 --
--- Runs are in four zsets by their class, runs:<class>:<id>, score due:
+-- Runs are in four zsets by their class, runs:<class>:<name>, score due:
 --   queued Q, started R, succeeded S, ended: dead D, cancelled C, expired E, skipped K
 -- A run is one string, little-endian:
 --   1  due i8, first noted at I8, finished I8 or 0, state c1, kind c1 (D due, T trigger, B backfill)

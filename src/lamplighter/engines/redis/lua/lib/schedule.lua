@@ -7,6 +7,7 @@
 --  82  job of the active run c26, last job c26; NULs where there is none
 -- 134  lengths: tenant I2, type I2, zones I2, hold I2, backfill I2; these parts
 -- flags: 1 has a due time, 2 a last one, 4 is held, 8 may have queued runs.
+-- Its name is its tenant, a byte 1, and its id (`schedule_key` in model/ids.py).
 -- What it is to do is in the hash `specs`: nobody who fires it reads that, and it may be long.
 --
 -- It stands in the zset `schedules` by when it is to be looked at next, unless it is held or nobody
@@ -55,12 +56,6 @@ end
 local function read_schedule(P, name)
   local value = redis.call('GET', schedule_key(P, name))
   return value and unpack_schedule(value) or nil
-end
-
--- Gives it only if it is of this tenant; '' is any.
-local function read_schedule_of(P, name, tenant)
-  local one = read_schedule(P, name)
-  return one and (tenant == '' or one.tenant == tenant) and one or nil
 end
 
 local function write_schedule(P, name, one)

@@ -1,5 +1,5 @@
 -- settings: what operators have set, one JSON object per name in the hashes queue, tenant and type.
--- Fields: max_wait (queue), weight (tenant), hold: the text of a mark, there only while held.
+-- Fields: max_wait and removed (queue), weight (tenant), hold: the text of a mark, there only while held.
 
 local function read_settings(P, kind, name)
   local text = redis.call('HGET', P .. kind, name)

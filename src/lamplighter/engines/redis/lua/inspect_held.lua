@@ -1,0 +1,24 @@
+-- inspect_held: read whose jobs are held, and in which lanes.
+-- KEYS  1 shard
+-- ARGV  1 clock, not used  2 cursor, 0 to begin
+-- RETURNS  cursor to go on with, 0 at the end, then per job that is held and does not run: id,
+--          tenant, lane; one may come twice
+-- TOUCHES  nothing; reads hold, run, job:<id>. Bound: about 300 jobs.
+--@include lib/keys.lua
+--@include lib/record.lua
+
+local P, cursor = KEYS[1], ARGV[2]
+
+local given = redis.call('HSCAN', P .. 'hold', cursor, 'COUNT', 300)
+local found = { given[1] }
+for place = 1, #given[2], 2 do
+  local id = given[2][place]
+  local value = redis.call('HEXISTS', P .. 'run', id) == 0 and redis.call('GET', job_key(P, id))
+  if value then
+    local _, _, lane = head(value)
+    found[#found + 1] = id
+    found[#found + 1] = tenant_of(value)
+    found[#found + 1] = lane
+  end
+end
+return found

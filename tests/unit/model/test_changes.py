@@ -1,0 +1,98 @@
+"""The tables of actions fit the table of moves."""
+
+import pytest
+
+from lamplighter.model.changes import (
+    SITUATIONS,
+    TABLES,
+    Action,
+    ChangeAnswer,
+    Changed,
+    Effect,
+    Situation,
+    answers,
+    decide,
+)
+from lamplighter.model.job import JobState
+from lamplighter.model.lifecycle import TRANSITIONS, allowed
+
+TARGETS = {
+    Effect.END: JobState.CANCELLED,
+    Effect.ASK: JobState.RUNNING,
+    Effect.DUE_NOW: JobState.WAITING,
+    Effect.RESUME: JobState.WAITING,
+    Effect.RESTART: JobState.WAITING,
+    Effect.REMOVE: None,
+    Effect.ERASE: None,
+}
+
+
+@pytest.mark.parametrize("action", Action)
+def test_every_act_that_moves_a_job_is_a_move_of_the_table_of_moves(action: Action):
+    for job in SITUATIONS:
+        effect = decide(action, job).effect
+        assert effect not in TARGETS or allowed(job.state, action.value, TARGETS[effect]), (
+            action,
+            job,
+        )
+
+
+@pytest.mark.parametrize("move", [t for t in TRANSITIONS if t.event in set(Action)], ids=str)
+def test_every_move_of_an_operator_is_made_in_some_situation(move):
+    acts = {
+        decide(Action(move.event), job).effect for job in SITUATIONS if job.state is move.source
+    }
+
+    assert any(effect in TARGETS and TARGETS[effect] is move.target for effect in acts)
+
+
+@pytest.mark.parametrize("action", Action)
+def test_exactly_what_changes_nothing_is_already_so_or_a_conflict(action: Action):
+    for job in SITUATIONS:
+        effect, answer = decide(action, job)
+        nothing = answer in {ChangeAnswer.ALREADY, ChangeAnswer.CONFLICT}
+        assert (effect is Effect.NOTHING) == nothing, (action, job)
+
+
+def test_retry_and_replay_of_a_dead_job_differ():
+    dead = Situation(JobState.DEAD)
+
+    assert decide(Action.RETRY, dead).effect is Effect.RESUME
+    assert decide(Action.REPLAY, dead).effect is Effect.RESTART
+
+
+@pytest.mark.parametrize("action", Action)
+def test_a_table_has_the_effect_of_each_situation_at_its_number(action: Action):
+    assert [Effect(letter) for letter in TABLES[action].effects] == [
+        decide(action, job).effect for job in SITUATIONS
+    ]
+    assert [job.number for job in SITUATIONS] == list(range(len(SITUATIONS)))
+
+
+def test_only_actions_on_jobs_that_have_not_ended_lock_queues():
+    locking = {action for action in Action if TABLES[action].locks_queues}
+
+    assert locking == {Action.CANCEL, Action.HOLD, Action.UNHOLD, Action.RETRY}
+
+
+@pytest.mark.parametrize(
+    ("action", "job", "said"),
+    [
+        (Action.CANCEL, Situation(JobState.WAITING), ["done", "already"]),
+        (Action.CANCEL, Situation(JobState.RUNNING), ["requested", "already"]),
+        (Action.HOLD, Situation(JobState.WAITING), ["done", "already"]),
+        (Action.RETRY, Situation(JobState.DEAD), ["done", "already"]),
+        (Action.REPLAY, Situation(JobState.DEAD), ["done", "conflict"]),
+        (Action.PURGE, Situation(JobState.DEAD), ["done", "unknown"]),
+    ],
+)
+def test_an_id_named_twice_is_answered_as_by_two_calls(
+    action: Action, job: Situation, said: list[str]
+):
+    answered = answers(action, ["a", "a"], {"a": job.number})
+
+    assert [one.answer for one in answered] == said
+
+
+def test_a_job_that_was_not_found_is_unknown():
+    assert answers(Action.HOLD, ["a"], {}) == [Changed("a", ChangeAnswer.UNKNOWN, None)]
