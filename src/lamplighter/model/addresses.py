@@ -12,7 +12,7 @@ from urllib.parse import unquote
 __all__ = ["redacted"]
 
 HIDDEN = "***"
-_SECRET = re.compile(r"pass|pwd|secret|token|auth|credential|api_?key", re.IGNORECASE)
+_SECRET = re.compile(r"pass|pwd|^pw$|secret|token|auth|cred|key", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{0,5}")
 _SERVER = re.compile(r"[A-Za-z0-9.-]{1,253}:[0-9]{1,5}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}")
