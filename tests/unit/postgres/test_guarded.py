@@ -152,10 +152,18 @@ async def test_doctor_finds_that_who_runs_jobs_lacks_nothing(running: Engine):
     assert rights.grade is Grade.OK
 
 
+@pytest.mark.parametrize(
+    ("right", "attempt"),
+    [
+        ("DELETE", "DELETE FROM audit"),
+        ("ALL", "TRUNCATE audit"),
+        ("UPDATE (who)", "UPDATE audit SET who = 'nobody'"),
+    ],
+)
 async def test_rights_on_the_log_that_were_given_by_hand_are_taken_away_by_migrating(
-    users: Users, running: Engine, admin: psycopg.Connection
+    users: Users, running: Engine, admin: psycopg.Connection, right: str, attempt: str
 ):
-    admin.execute(f"GRANT DELETE ON audit TO {users.run}")
+    admin.execute(f"GRANT {right} ON audit TO {users.run}")
 
     await connect(users.url(users.owner)).migrate(run=[users.run])
 
@@ -163,7 +171,8 @@ async def test_rights_on_the_log_that_were_given_by_hand_are_taken_away_by_migra
         as_user(users, users.run) as connection,
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
-        connection.execute("DELETE FROM audit")
+        connection.execute(attempt)
+    assert (await running.access.audit(limit=10)).records
 
 
 # ── who else has a hand in the schema ────────────────────────────────────────────────────────

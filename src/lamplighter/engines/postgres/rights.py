@@ -118,6 +118,7 @@ def _grants(names: tuple[str, ...], rights: str, functions: list[str]) -> Iterab
         yield f"GRANT {rights} ON ALL TABLES IN SCHEMA {{schema}} TO {user}"
         if rights != "SELECT":
             for table in GUARDED:
-                yield f"REVOKE {_WRITING} ON {{schema}}.{table} FROM {user}"
+                yield f"REVOKE ALL ON {{schema}}.{table} FROM {user}"
+                yield f"GRANT SELECT ON {{schema}}.{table} TO {user}"
             yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {{schema}} TO {user}"
         yield f"GRANT EXECUTE ON ROUTINE {', '.join(functions)} TO {user}"
