@@ -397,7 +397,10 @@ async def _change(
             await _note(engine, verb, changed, tenants, note)
             done = {answer.id: answer for answer in changed}
             return [refused[job_id] or done[job_id] for job_id in ids]
-        pace, tally = Pace(rate), Tally(await _number(engine, which), _WORDS[verb])
+        groups = await engine.inspector.dead_groups(which)
+        # About so many: jobs die and are removed meanwhile.
+        total = sum(group.count for group in groups.groups)
+        pace, tally = Pace(rate), Tally(total, _WORDS[verb], at_least=groups.at_least)
         answers: list[Changed] = []
         async for page in _pages(engine, which):
             some = [record.job.id for record in page]
@@ -425,11 +428,6 @@ async def _paced(
         answers += await store.change(engine, some, change)
         tally.add(len(some))
     return answers
-
-
-async def _number(engine: Engine, which: JobFilter) -> int:
-    """Say how many there are about: jobs die and are removed meanwhile."""
-    return sum(group.count for group in (await engine.inspector.dead_groups(which)).groups)
 
 
 async def _refusal(engine: Engine, job_id: str) -> Changed | None:

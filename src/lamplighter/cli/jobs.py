@@ -132,7 +132,10 @@ def show_job(
     if attempts:
         output.print_text("\nattempts", bold=True)
         output.print_table(
-            [">number", "outcome", "began", ">took", ">lease", "?~host", "?worker", "~error"],
+            [
+                *(">number", "outcome", "began", "?ago", ">took", ">lease"),
+                *("?~host", "?worker", "~error"),
+            ],
             (_attempt_row(attempt) for attempt in attempts),
             empty="",
         )
@@ -190,7 +193,8 @@ def _attempt_row(attempt: Attempt) -> list[output.Cell]:
     return [
         str(attempt.number),
         output.status(attempt.outcome),
-        output.instant_and_away(attempt.started_at_ms) or "",
+        output.instant(attempt.started_at_ms) or "",
+        output.away(attempt.started_at_ms),
         "" if ended is None else output.span(max(0, ended - attempt.started_at_ms) / 1000),
         str(attempt.lease),
         attempt.host,

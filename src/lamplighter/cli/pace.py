@@ -36,10 +36,14 @@ class Pace:
 
 
 class Tally:
-    """Says now and then how many of about how many are done, beside the answer."""
+    """Says now and then how many of about how many are done, beside the answer.
 
-    def __init__(self, total: int, word: str) -> None:
+    ``at_least``: the total was counted up to a limit, and there may be more.
+    """
+
+    def __init__(self, total: int, word: str, *, at_least: bool = False) -> None:
         self._total = total
+        self._about = "at least" if at_least else "about"
         self._word = word
         self._done = 0
         self._told_at = runtime.monotonic()
@@ -50,5 +54,5 @@ class Tally:
         now = runtime.monotonic()
         if now - self._told_at >= _WORD_EVERY:
             self._told_at = now
-            of = f" of about {self._total:,}" if self._total > self._done else ""
+            of = f" of {self._about} {self._total:,}" if self._total > self._done else ""
             output.note(f"{self._done:,}{of} {self._word}")

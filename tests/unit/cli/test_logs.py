@@ -323,7 +323,7 @@ def test_show_tells_every_attempt_also_the_running_one(lamplighter, answer, scen
     assert (second["finished_at"], second["seconds"]) == (None, None)
     assert second["lease"] == first["lease"] + 1
     table = shown[shown.index("\nattempts") :].splitlines()
-    assert " ".join(table[2].split()) == "number outcome began took lease host worker error"
+    assert " ".join(table[2].split()) == "number outcome began ago took lease host worker error"
     assert ("failed" in table[3], "Broken: it broke" in table[3]) == (True, True)
     assert "running" in table[4]
 

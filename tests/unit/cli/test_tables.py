@@ -157,6 +157,17 @@ def test_the_longest_name_of_something_is_whole_in_the_audit(lamplighter, store,
         assert longest in lamplighter("audit").stdout
 
 
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_attempts_of_a_job_keep_their_error(lamplighter, store, monkeypatch, width):
+    job_id = store.dead()
+    monkeypatch.setattr(output, "width_of", lambda _: width)
+    _, _, attempts = lamplighter("jobs", "show", job_id).stdout.partition("attempts\n")
+    head, row, *_ = attempts.splitlines()
+    assert head.split()[:3] == ["number", "outcome", "began"]
+    assert row[head.index("error") :].startswith("CardDeclined")
+    assert max(len(head), len(row)) <= width
+
+
 def test_a_real_terminal_is_asked_for_its_width(shop, home):
     def at(width: int) -> str:
         ours, theirs = pty.openpty()
