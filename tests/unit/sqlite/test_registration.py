@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import fcntl
 import os
@@ -39,6 +40,21 @@ async def main():
     if sys.argv[2] == "crash":
         os._exit(1)
     await engine.close()
+
+asyncio.run(main())
+"""
+
+
+CRASH = """
+import asyncio, os, sys
+from lamplighter.connect import connect
+from lamplighter.port.conformance.builders import new_job
+
+async def main():
+    engine = connect("sqlite:///" + sys.argv[1])
+    await engine.open()
+    print((await engine.jobs.submit([new_job()]))[0].id, flush=True)
+    os._exit(0)
 
 asyncio.run(main())
 """
@@ -113,11 +129,25 @@ async def test_a_crash_leaves_no_registration(tmp_path: Path) -> None:
         os.link(path, link)
 
     await (await opened(path)).close()
-    # Nobody has it open: any name will do, for all from then on.
-    engine = await opened(link)
-    await refused(path)
+    # Nobody has it open, and its log is gone: any name will do, when it is the only one.
+    path.unlink()
+    await (await opened(link)).close()
+
+
+async def test_a_hard_link_does_not_hide_the_log_that_a_crash_has_left(tmp_path: Path) -> None:
+    path, link = tmp_path / "jobs.db", tmp_path / "link.db"
+    crash = [sys.executable, "-c", CRASH, path]
+    job_id = (await asyncio.to_thread(subprocess.check_output, crash, text=True)).strip()
+    assert path.with_name("jobs.db-wal").stat().st_size
+    os.link(path, link)
+
+    await refused(link)
+    with pytest.raises(StoreAliased):
+        await connect(f"sqlite:///{link}").migrate()
+
+    engine = await opened(path)
+    assert await engine.inspector.job(job_id)
     await engine.close()
-    await (await opened(path)).close()
 
 
 async def test_a_file_that_nobody_uses_can_be_renamed(tmp_path: Path) -> None:
@@ -171,6 +201,21 @@ async def test_a_file_mounted_elsewhere_under_the_same_name_is_refused(tmp_path:
 
 
 @needs_root
+async def test_a_file_that_is_mounted_alone_is_refused_though_nobody_else_uses_it(
+    tmp_path: Path,
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "the re"
+    here.mkdir()
+    there.mkdir()
+    await (await opened(here / "jobs.db")).close()
+    (there / "jobs.db").touch()
+    with bound(here / "jobs.db", there / "jobs.db"):
+        await refused(there / "jobs.db")
+        assert not (there / "jobs.db-wal").exists()
+    await (await opened(here / "jobs.db")).close()
+
+
+@needs_root
 async def test_a_folder_mounted_elsewhere_is_one_place(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
@@ -197,6 +242,7 @@ def test_a_forked_child_keeps_no_registration_and_takes_none_away(path: Path) ->
     with pytest.raises(AssertionError), user(link):
         pass
     first.release()
+    path.unlink()
     Registration(link, create=False).release()
 
 

@@ -6,6 +6,10 @@ logs, and each overwrites what the other has acknowledged. So every process regi
 is, by a shared lock on one byte of the file, far behind its end; another byte that is locked is
 another place. Locks end with their process, so that no crash leaves a registration, and they are
 seen through every name of the file and from every container of the machine.
+
+What a crash leaves is a log without a lock. So two names are also refused where they can be seen
+without one: a file that is itself mounted, whose log would go with its container, and a hard link
+under which the file was never used.
 """
 
 from __future__ import annotations
@@ -13,17 +17,16 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import struct
 import threading
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from lamplighter.engines.sqlite import faults
 from lamplighter.model.errors import StoreAliased
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PRIVATE = 0o600
 _FIRST, _BYTES = 1 << 60, 7
@@ -33,6 +36,7 @@ _FLOCK = "hhqqi"
 # Locks of the open file, not of the process: others of this process do not end them.
 _SET = getattr(fcntl, "F_OFD_SETLK", None)
 _ASK = getattr(fcntl, "F_OFD_GETLK", None)
+_IN_USE = "is in use under another name: a hard link, or the file itself mounted elsewhere"
 _UNKNOWN = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
 
 
@@ -68,7 +72,7 @@ class Registration:
                     file = _registered(path, place, create=create)
                     _files[file.key] = file
                 elif file.place != place:
-                    raise _aliased(path)
+                    raise _aliased(path, _IN_USE)
                 else:
                     file.users += 1
             except OSError as error:
@@ -96,10 +100,14 @@ def _registered(path: Path, place: int, *, create: bool) -> _File:
     try:
         if made:
             os.fchmod(descriptor, PRIVATE)  # whatever the umask
+        if _is_mounted(path):
+            raise _aliased(path, "is itself mounted, without the folder around it")
+        if os.fstat(descriptor).st_nlink > 1 and not Path(f"{path}-next").exists():
+            raise _aliased(path, "is a hard link under which it was never used")
         if _lock(descriptor, place) and (
             _is_locked(descriptor, _FIRST, place) or _is_locked(descriptor, place + 1, _END)
         ):
-            raise _aliased(path)
+            raise _aliased(path, _IN_USE)
         found = os.fstat(descriptor)
     except BaseException:
         os.close(descriptor)
@@ -162,13 +170,22 @@ def _is_locked(descriptor: int, first: int, end: int) -> bool:
     return struct.unpack(_FLOCK, found)[0] != fcntl.F_UNLCK
 
 
-def _aliased(path: Path) -> StoreAliased:
+def _is_mounted(path: Path) -> bool:
+    """Tell whether something is mounted at the very path, as far as the system says."""
+    try:
+        lines = Path("/proc/self/mounts").read_bytes().splitlines()
+    except OSError:
+        return False
+    # Blanks, line ends and backslashes are written as \\ooo.
+    name = re.sub(rb"[ \t\n\\]", lambda found: b"\\%03o" % found[0][0], os.fsencode(path))
+    return any(line.split(b" ")[1:2] == [name] for line in lines)
+
+
+def _aliased(path: Path, what: str) -> StoreAliased:
     return StoreAliased(
-        f"the database `{path}` is in use under another name: it has a hard link, or the file "
-        "itself is mounted at another place; two names mean two write-ahead logs, which would "
-        "damage it",
-        hint="let all processes use one name; in containers, mount the folder that has the file, "
-        "not the file: docs/guides/sqlite.md",
+        f"the database `{path}` {what}; two names mean two write-ahead logs, which would damage it",
+        hint="let all processes use one name, and remove others; in containers, mount the folder "
+        "that has the file, not the file: docs/guides/sqlite.md",
         value=str(path),
     )
 
