@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lamplighter.model.counts import counted
-from lamplighter.model.job import NO_VERSION, JobState, version_requirement
+from lamplighter.model.job import NO_VERSION, JobState, Status, version_requirement
 from lamplighter.model.versions import MOST_SLOTS, signature, signature_of
 from lamplighter.port.running import running, span
 from lamplighter.port.values import BEHIND_LIMIT, Reason, Why
@@ -62,6 +62,8 @@ def _not_waiting(record: JobRecord, around: Surroundings) -> Reason:
 
 def _out_of_time(record: JobRecord, around: Surroundings) -> list[Reason]:
     """Return that the timeout of a running job has passed, as far as the store knows of it."""
+    if record.status is Status.CLAIMED:
+        return []  # it has not begun
     timeout = record.job.extras.timeout or _published(record, around, "timeout")
     if record.state is not JobState.RUNNING or record.claimed_at_ms is None or not timeout:
         return []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.model.job import Extras
-from lamplighter.port.conformance.builders import finished, new_job, running
+from lamplighter.model.job import Delivery, Extras
+from lamplighter.port.conformance.builders import finished, mark_start, new_job, running
 from lamplighter.port.values import NewWorker, Renewal, TypeInfo, Why
 
 if TYPE_CHECKING:
@@ -49,6 +49,19 @@ async def test_explain_says_that_the_timeout_of_a_job_has_passed(
 
     assert (runs.why, over.why) == (Why.RUNNING, Why.TIMED_OUT)
     assert "its timeout of 1 min passed 5.0 s ago" in over.text
+
+
+async def test_explain_says_nothing_of_the_timeout_of_a_job_that_has_not_started(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    once = new_job(extras=Extras(timeout=10.0), delivery=Delivery.AT_MOST_ONCE)
+    taken = await running(engine, once)
+    clock.advance(seconds=20)
+
+    assert [one.why for one in await _kept(engine, taken)] == [Why.RUNNING]
+
+    await mark_start(engine, taken)
+    assert [one.why for one in await _kept(engine, taken)] == [Why.RUNNING, Why.TIMED_OUT]
 
 
 async def test_explain_takes_the_longest_published_timeout_and_says_when_its_process_ends(
