@@ -85,12 +85,13 @@ def running(seen: Outlook) -> Finding:
         return warning(
             check,
             text,
-            "they are given back when their leases have ended; look again in a minute",
+            "they are given back when their leases have ended; look again in a minute, and if they "
+            "are still there, start a worker without --no-coordinator",
         )
     return problem(
         check,
         f"{text}, and no worker is alive to give them back",
-        "start a worker without --no-coordinator, or `lamplighter serve`",
+        "start a worker without --no-coordinator",
     )
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from lamplighter.model.job import JobRecord
     from lamplighter.port.values import WorkerInfo
 
+LATE_MS = 60_000
+"""After the end of a lease: by then a coordinator has given the job back."""
 GONE = "gone"
 """State of a worker that the store does not know, because it has left or was forgotten."""
 
@@ -66,7 +68,11 @@ def _lease(workers: Iterable[WorkerInfo], ends_ms: int | None, now_ms: int) -> s
     ended = "and its lease has ended"
     if ends_ms is not None:
         ended = f"its lease ended {span(now_ms - ends_ms)} ago"
-    return f"{ended}; it is about to be given back" if alive else f"{ended}, and {nobody}"
+    if not alive:
+        return f"{ended}, and {nobody}"
+    if ends_ms is not None and now_ms - ends_ms >= LATE_MS:
+        return f"{ended}; no live worker has given it back: start one without --no-coordinator"
+    return f"{ended}; it is about to be given back"
 
 
 def span(milliseconds: int) -> str:

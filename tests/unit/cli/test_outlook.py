@@ -82,6 +82,8 @@ def test_doctor_finds_running_jobs_that_nobody_gives_back(lamplighter, orphan):
     assert "1 running job belongs to workers that are dead" in finding(found, "running")["text"]
     assert result.exit_code == 1
     assert finding(found, "workers")["grade"] == "warning"
+    # The service gives nothing back.
+    assert "serve" not in finding(found, "running")["remedy"]
 
 
 def test_doctor_warns_of_running_jobs_of_a_dead_worker_that_others_will_give_back(
@@ -91,6 +93,7 @@ def test_doctor_warns_of_running_jobs_of_a_dead_worker_that_others_will_give_bac
     found = json.loads(lamplighter("doctor", "--json").stdout)
 
     assert finding(found, "running")["grade"] == "warning"
+    assert "--no-coordinator" in finding(found, "running")["remedy"]
     assert finding(found, "workers")["grade"] == "ok"
 
 

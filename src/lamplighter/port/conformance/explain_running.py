@@ -85,6 +85,23 @@ async def test_a_job_of_a_dead_worker_says_how_its_lease_stands_and_who_gives_it
     assert late.until_ms is None
 
 
+async def test_a_job_that_no_live_worker_gives_back_is_said_to_need_one_that_does(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    job_id = await taken(engine)
+    clock.advance(seconds=60)
+    await join(engine, "another")
+    assert (await reason(engine, job_id)).text.endswith("; it is about to be given back")
+    clock.advance(seconds=30)
+    await join(engine, "another")
+
+    found = await reason(engine, job_id)
+
+    assert found.why is Why.WORKER_DEAD
+    assert "its lease ended 1 min ago; no live worker has given it back" in found.text
+    assert "without --no-coordinator" in found.text
+
+
 async def test_a_job_of_a_worker_that_has_left_is_no_longer_running_when_its_lease_has_ended(
     engine: Engine, clock: VirtualClock
 ) -> None:
