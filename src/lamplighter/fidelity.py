@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from enum import Enum
 from typing import NamedTuple, cast
 
@@ -22,34 +23,38 @@ class Change(NamedTuple):
 
 
 def first_change(given: object, came: object, path: str) -> Change | None:
-    """Compare a value that was written with what its reader gets, and return the first change.
+    """Return the first of the `changes`, or None."""
+    return next(changes(given, came, path), None)
+
+
+def changes(given: object, came: object, path: str) -> Iterator[Change]:
+    """Compare a value that was written with what its reader gets, and yield what has changed.
 
     What is JSON data may be read as anything: that is what annotations are for. What is not has
-    to come back as what it was, a tuple as a list at least.
+    to come back as what it was, a tuple as a list at least, and a whole number as that number.
     """
     if isinstance(given, Enum) or (
         given is not None and not isinstance(given, (str, int, float, dict, list, tuple))
     ):
-        return _changed_object(given, came, path)
-    if isinstance(given, dict):
-        items = cast("dict[object, object]", given).items()
-        parts = ((key, _part(came, key), item) for key, item in items)
-        return _first(
-            first_change(item, part, f"{path}.{key}")
-            for key, part, item in parts
-            if part is not _MISSING
-        )
-    if isinstance(given, (list, tuple)):
+        yield from _changes_of_object(given, came, path)
+    elif isinstance(given, dict):
+        for key, item in cast("dict[object, object]", given).items():
+            part = _part(came, key)
+            if part is not _MISSING:
+                yield from changes(item, part, f"{path}.{key}")
+    elif isinstance(given, (list, tuple)):
         array = cast("list[object]", given)
         if type(array) not in ARRAYS and type(came) is not type(array):
-            return Change(path, array, came)
-        if isinstance(came, (list, tuple)):
-            pairs = enumerate(zip(array, cast("list[object]", came), strict=False))
-            return _first(first_change(item, part, f"{path}[{n}]") for n, (item, part) in pairs)
-    return None
+            yield Change(path, array, came)
+        elif isinstance(came, (list, tuple)):
+            pairs = zip(array, cast("list[object]", came), strict=False)
+            for number, (item, part) in enumerate(pairs):
+                yield from changes(item, part, f"{path}[{number}]")
+    elif isinstance(given, int) and isinstance(came, float) and int(came) != given:
+        yield Change(path, given, came)
 
 
-def _changed_object(given: object, came: object, path: str) -> Change | None:
+def _changes_of_object(given: object, came: object, path: str) -> Iterator[Change]:
     if is_bytes(given):
         same = is_bytes(came) and bytes(cast("bytes", came)) == bytes(cast("bytes", given))
     elif isinstance(given, (set, frozenset)):
@@ -57,12 +62,23 @@ def _changed_object(given: object, came: object, path: str) -> Change | None:
     else:
         names = _fields(given)
         if names is not None and type(came) is type(given):
-            return _first(
-                first_change(getattr(given, name), getattr(came, name), f"{path}.{name}")
-                for name in names
-            )
+            for name in names:
+                yield from changes(getattr(given, name), getattr(came, name), f"{path}.{name}")
+            return
         same = names is None and _equal(given, came)
-    return None if same else Change(path, given, came)
+    if not same:
+        yield Change(path, given, came)
+
+
+def holds_bytes(value: object) -> bool:
+    """Tell whether a value is bytes, or has some in it."""
+    if isinstance(value, dict):
+        parts: Iterable[object] = cast("dict[object, object]", value).values()
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = cast("Iterable[object]", value)
+    else:
+        parts = [getattr(value, name, None) for name in _fields(value) or ()]
+    return is_bytes(cast("object", value)) or any(holds_bytes(part) for part in parts)
 
 
 def is_bytes(value: object) -> bool:
@@ -82,6 +98,9 @@ def _fields(value: object) -> Iterable[str] | None:
 
 
 def _equal(given: object, came: object) -> bool:
+    if isinstance(given, datetime) and isinstance(came, datetime) and given.fold != came.fold:
+        # Without a zone it tells one of two hours, and equality does not look at it.
+        return given.tzinfo is not None and given == came
     try:
         return bool(given == came)
     except Exception:  # noqa: BLE001 - comparing runs foreign code
@@ -96,7 +115,3 @@ def _part(whole: object, key: object) -> object:
     if isinstance(whole, Mapping):
         return cast("Mapping[object, object]", whole).get(key, _MISSING)
     return getattr(whole, str(key), _MISSING)
-
-
-def _first(changes: Iterable[Change | None]) -> Change | None:
-    return next((change for change in changes if change is not None), None)

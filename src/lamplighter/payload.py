@@ -26,6 +26,8 @@ from lamplighter.model.names import PAYLOAD_LIMIT, shown
 DEPTH_LIMIT = 64
 
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+_EXACT = 2**53
+"""Whole numbers up to this one are kept by a reader that reads them as floats."""
 _NUL = b"\\u0000"
 _WHERE = re.compile(r" - at `(?P<key>key in )?\$(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+)\]")
@@ -85,7 +87,7 @@ def write(
     if found.sets:
         # The order of a set differs between processes; equal arguments must be equal bytes.
         written = _encoder.encode(_ordered(values))
-    return written, found.exotic
+    return written, found.exotic or found.large
 
 
 def _check_secret(name: str, value: object, root: str, *, blind: bool) -> None:
@@ -105,21 +107,26 @@ def encode_value(value: object, root: str, *, plain: bool = False) -> bytes:
 
     ``plain``: it is read as plain data, so that what is not is refused.
     """
-    written, exotic = encode_value_for(value, root)
-    if exotic and plain:
+    written, found = _encode_and_inspect(value, root)
+    if found.exotic and plain:
         _find_exotic(value, root)
     return written
 
 
 def encode_value_for(value: object, root: str) -> Written:
     """Write any one value for a reader that is asked whether it gets it back."""
+    written, found = _encode_and_inspect(value, root)
+    return written, found.exotic or found.large
+
+
+def _encode_and_inspect(value: object, root: str) -> tuple[bytes, _Found]:
     try:
         written = _encoder.encode(value)
     except Exception:  # noqa: BLE001 - dumping a model runs foreign code
         _find_culprit(value, root)
     found = _Found(blind=False)
     found.inspect(value, root, 0)
-    return written, found.exotic
+    return written, found
 
 
 def check_by_name(job_type: object, arguments: object) -> None:
@@ -208,7 +215,7 @@ def _all_plain(values: Iterable[object]) -> bool:
         if kind is str or kind is bool or value is None:
             continue
         if kind is int:
-            if _SMALLEST <= cast("int", value) <= _LARGEST:
+            if -_EXACT <= cast("int", value) <= _EXACT:
                 continue
         elif kind is float and math.isfinite(cast("float", value)):
             continue
@@ -225,6 +232,8 @@ class _Found:
         self.sets = False
         self.exotic = False
         """Something that JSON can only hold as something else."""
+        self.large = False
+        """A whole number that JSON holds, and that not everyone who reads it does."""
 
     def inspect(self, value: object, path: str, depth: int) -> None:
         if depth > DEPTH_LIMIT:
@@ -236,6 +245,8 @@ class _Found:
             _inspect_text(value, path)
         elif isinstance(value, (int, float, Decimal)):
             self.exotic = self.exotic or isinstance(value, (Enum, Decimal))
+            if isinstance(value, int) and not -_EXACT <= value <= _EXACT:
+                self.large = True
             _inspect_number(value, path)
         elif isinstance(value, dict):
             for key, item in cast("dict[object, object]", value).items():

@@ -219,8 +219,9 @@ class JobType:
 
     def _lost_bytes(self, value: object, written: bytes) -> str | None:
         """Say which bytes in a result would come back as text; other values do so on purpose."""
-        change = fidelity.first_change(value, self._result.decode(written), "result")
-        if change is None or not fidelity.is_bytes(change.given):
+        found = fidelity.changes(value, self._result.decode(written), "result")
+        change = next((each for each in found if fidelity.holds_bytes(each.given)), None)
+        if change is None:
             return None
         if self.secrets:
             return "it is not JSON data"

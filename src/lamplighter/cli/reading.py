@@ -140,7 +140,7 @@ def retry(text: str | None) -> Retry | None:
 
 def _object(what: str, text: str, form: str) -> dict[str, object]:
     try:
-        found: object = json.loads(text, parse_constant=_refuse_constant)
+        found: object = _json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidPayload(
             f"{what} {shown(text)} is not JSON: {error}", hint=form, value=text
@@ -152,9 +152,30 @@ def _object(what: str, text: str, form: str) -> dict[str, object]:
 
 def _guessed(text: str) -> object:
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return _json(text)
+    except _Twice as error:
+        raise InvalidPayload(
+            f"the value {shown(text)} is ambiguous: {error}", hint=_ARGUMENTS_FORM, value=text
+        ) from None
     except ValueError:
         return text
+
+
+def _json(text: str) -> object:
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse_constant)
+
+
+class _Twice(ValueError):
+    """A key that stands twice in one object: one of its values would be lost."""
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _Twice(f"the key {shown(name)} stands twice in one object")
+        found[name] = value
+    return found
 
 
 def _refuse_constant(name: str) -> object:

@@ -121,6 +121,10 @@ def test_a_time_in_the_past_means_now(lamplighter, store, program):
     [
         (['{"order": 1'], "not JSON"),
         (["order"], "neither name=value"),
+        (['{"order": "1", "order": "2"}'], "the key `order` stands twice in one object"),
+        (['{"order": {"a": 1, "a": 2}}'], "the key `a` stands twice in one object"),
+        (["order=1", 'euros={"a": 1, "a": 2}'], "the key `a` stands twice in one object"),
+        (["order=1", "--metadata", '{"a": 1, "a": 2}'], "stands twice in one object"),
         (["order=1", "--delay", "-5"], "the delay `-5` is negative"),
         (["order=1", "--delay", "soon"], "is not a duration"),
         (["order=1", "--run-at", "2030-01-01"], "has no time zone"),

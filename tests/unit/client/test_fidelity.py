@@ -95,6 +95,9 @@ def taking(annotation: object) -> JobType:
         (Any, OrderedDict(b=1, a=2)),
         (float, 5e-324),
         (int, 2**64 - 1),
+        (Any, [2**63, -(2**63)]),
+        (float, 2**53),
+        (float, 2**63),
     ],
 )
 def test_what_the_annotation_brings_back_may_be_given(annotation, value):
@@ -149,6 +152,9 @@ def test_objects_that_know_no_equality_and_the_sign_of_zero_are_kept():
         (dict[str, Any], Order("o-1"), "arguments.v"),
         (Order, Special("o-1"), "arguments.v"),
         (Any, {"when": [NOON]}, "arguments.v.when[0]"),
+        (float, 2**53 + 1, "arguments.v"),
+        (list[float], [0, -(2**53) - 1], "arguments.v[1]"),
+        (datetime, datetime(2030, 10, 27, 2, fold=1), "arguments.v"),  # noqa: DTZ001
     ],
 )
 def test_what_would_come_back_as_something_else_is_refused(annotation, value, path):
@@ -195,6 +201,15 @@ def test_metadata_is_plain_data(value):
         work.options(metadata={"v": value})
 
 
+def test_whole_numbers_of_any_size_are_plain_data():
+    app = App("sqlite:///nowhere.db")
+
+    @app.job
+    async def work() -> None: ...
+
+    work.options(metadata={"v": [2**64 - 1, 2**53 + 1, -(2**63)]})
+
+
 @pytest.mark.parametrize(
     ("annotation", "value", "kept"),
     [
@@ -203,6 +218,8 @@ def test_metadata_is_plain_data(value):
         (dict[str, Any], {"v": b"x"}, False),
         (Any, NOON, True),
         (Any, Order("o-1"), True),
+        (Any, [NOON, b"x"], False),
+        (Any, Order("o-1", {b"x"}), False),
     ],
 )
 def test_a_result_with_bytes_that_would_become_text_is_not_kept(annotation, value, kept):
