@@ -4,8 +4,10 @@ import { POLL } from "./api/data";
 import { isSomebodyElse, logIn, logOut, takeCode, whoAmI } from "./api/login";
 import { type Me, Session, type Terms, useMay, useMe, useSees } from "./api/session";
 import { restart } from "./api/stream";
+import { forgetAll } from "./lib/batches";
 import { useKeyboard } from "./lib/keys";
 import { go, useRoute } from "./lib/route";
+import { mayLeave } from "./lib/stay";
 import { PAGES, pageOf } from "./pages";
 import { Login, Replace } from "./pages/login";
 import { Frame } from "./parts/frame";
@@ -83,6 +85,8 @@ export function App() {
     );
   }
   const leave = async () => {
+    if (!mayLeave()) return;
+    forgetAll();
     await logOut().catch(() => undefined);
     void enter();
   };

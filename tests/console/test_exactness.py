@@ -184,3 +184,24 @@ def test_counts_that_may_be_too_small_are_said_to_be(own, look):
     ).to_be_visible()
     expect(page.get_by_text("No dead letters match the filter.")).to_have_count(0)
     look.sins[-1].forgive("status of 502")
+
+
+def test_filters_that_are_typed_in_quickly_are_all_kept(letters, look):
+    page = look(letters, "#/dead")
+    expect(row(page, "failed").get_by_role("cell").first).to_have_text("4")
+    page.get_by_label("Type").fill("charge")
+    page.get_by_label("Tenant").fill("acme")
+    expect(row(page, "failed").get_by_role("cell").first).to_have_text("2")
+    expect(page.get_by_label("Type")).to_have_value("charge")
+    expect(page.get_by_label("Tenant")).to_have_value("acme")
+    assert "type=charge" in page.url
+    assert "tenant=acme" in page.url
+
+
+def test_what_is_done_at_once_after_a_filter_is_typed_is_about_what_it_chooses(letters, look):
+    page = look(letters, "#/dead")
+    expect(row(page, "failed").get_by_role("cell").first).to_have_text("4")
+    page.get_by_label("Tenant").fill("acme")
+    page.get_by_role("button", name="Purge all").click()
+    dialog = page.get_by_role("dialog", name="Purge dead letters of tenant acme")
+    expect(dialog).to_contain_text("4 jobs would be removed")

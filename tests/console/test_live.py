@@ -1,11 +1,14 @@
 """Pages follow what happens: by the stream of changes, and without it by asking again."""
 
+import os
 import re
+import signal
 from urllib.parse import urlsplit
 
 from playwright.sync_api import expect
 
 from tests.console.site import service
+from tests.faults.processes import tree_of
 
 LISTS = {"jobs": "/v1/jobs", "tenants": "/v1/tenants", "": "/v1/stats"}
 """Pages that read something again when the stream says that it has changed, and what."""
@@ -141,6 +144,27 @@ def test_nothing_is_said_of_now_while_the_service_is_gone(tmp_path, look):
         expect(alert).to_have_count(0)
         expect(page.get_by_text("There is no worker")).to_be_visible()
         expect(page.get_by_title("how changes come to this page")).to_have_text("live")
+    look.sins[-1].forgive("ERR_")
+
+
+def test_a_service_that_stands_still_is_said_not_to_answer(tmp_path, look):
+    with service(tmp_path) as made:
+        page = look(made)
+        status = page.get_by_title("how changes come to this page")
+        expect(status).to_have_text("live")
+        expect(page.get_by_text("No dead letters.")).to_be_visible()
+        (serving,) = [one for one in tree_of(os.getpid()) if "lamplighter serve" in one.command()]
+        os.kill(serving.pid, signal.SIGSTOP)
+        try:
+            alert = page.get_by_role("alert")
+            expect(alert).to_contain_text("The service does not answer", timeout=25_000)
+            expect(status).to_have_text("no answer")
+            expect(page.get_by_text("No dead letters.")).to_have_count(0)
+        finally:
+            os.kill(serving.pid, signal.SIGCONT)
+        expect(alert).to_have_count(0, timeout=30_000)
+        expect(status).to_have_text("live", timeout=30_000)
+        expect(page.get_by_text("No dead letters.")).to_be_visible()
     look.sins[-1].forgive("ERR_")
 
 

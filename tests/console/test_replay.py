@@ -5,6 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.console.site import command, site
+from tests.console.test_login import token
+
 VERBS = [("Retry", "same effect keys", 0), ("Replay", "new effect keys", 1)]
 """What runs a dead letter again, what its dialog says, and the generation of the job after it."""
 
@@ -126,6 +129,47 @@ def test_whoever_reloads_during_a_replay_is_asked_first(own, look):
     page.reload()
     expect(page.get_by_role("button", name="Replay all")).to_be_visible()
     assert asked == ["beforeunload"]
+
+
+@pytest.fixture
+def locked(tmp_path):
+    """A service for one test that wants a login."""
+    command(tmp_path, "migrate")
+    with site(tmp_path, "--require-token", key=token(tmp_path, "admin")) as made:
+        yield made
+
+
+def test_whoever_logs_out_during_a_replay_is_asked_first(locked, look):
+    locked.died(6)
+    locked.sign("mended")
+    page = look(locked)
+    page.get_by_label("Token").fill(locked.key)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.goto(f"{locked.url}/#/dead")
+    page.get_by_role("button", name="Replay all").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Jobs per second").fill("1")
+    dialog.get_by_role("button", name="Replay").click()
+    tray = page.get_by_role("complementary", name="in the background")
+    expect(tray).to_contain_text("2 of 6")
+    asked = []
+
+    def stay(dialog) -> None:
+        asked.append(dialog.message)
+        dialog.dismiss()
+
+    look.sins[-1].on_dialog = stay
+    page.get_by_role("button", name="log out").click()
+    expect(tray).to_contain_text("4 of 6")
+    assert len(asked) == 1
+    assert "stops" in asked[0]
+    look.sins[-1].on_dialog = lambda dialog: dialog.accept()
+    page.get_by_role("button", name="log out").click()
+    expect(page.get_by_label("Token")).to_be_visible()
+    page.wait_for_timeout(1_500)  # the part that was under way
+    assert locked.ask("GET", "/v1/dlq")["groups"][0]["count"] > 0
+    look.sins[-1].forgive("status of 401")
 
 
 def test_whoever_reloads_while_a_selection_is_changed_is_asked_first(own, look):

@@ -18,6 +18,8 @@ export interface Asked {
 const AWAY = "unreachable";
 /** Codes of a store that could be asked, and would not do it; all others of a store cannot be. */
 const STORE_THERE: readonly string[] = ["store-busy", "store-full", "store-read-only"];
+/** Longer than a service takes for any answer; else a connection that broke unseen is waited for. */
+const PATIENCE = 60_000;
 const REACH = "see whether `lamplighter serve` runs and can be reached from here";
 
 /** What the service says when it does not do what was asked. */
@@ -127,6 +129,7 @@ async function send(
   const headers = proof(method);
   const sent: RequestInit = { method, headers, cache: "no-store", redirect: "error" };
   if (signal) sent.signal = signal;
+  else if (method === "GET") sent.signal = AbortSignal.timeout(PATIENCE);
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
     sent.body = JSON.stringify(body);

@@ -23,9 +23,11 @@ export type AttemptShape = {
   error: AttemptError | null;
 };
 
-/** The attempts of a job, oldest first. */
+/** Attempts of a job, oldest first. */
 export type Attempts = {
   attempts: AttemptShape[];
+  /** The cursor that leads to those before them; null: there are none. */
+  next: string | null;
 };
 
 /** Some entries, newest first. */

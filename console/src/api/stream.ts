@@ -11,8 +11,8 @@ export type Link = "connecting" | "live" | "polling" | "hidden";
 
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
-/** The service gives a sign of life every 15 seconds. */
-const LONGEST_SILENCE = 40_000;
+/** The service sends a heartbeat every 5 seconds. */
+const LONGEST_SILENCE = 12_000;
 const NO_STREAM_PAUSE = 300_000;
 const NEXT_PAGE = 1_000;
 /** The event that tells whether the store answers. */
@@ -80,12 +80,13 @@ function say(next: Link): void {
 async function run(): Promise<void> {
   const mine = new AbortController();
   running = mine;
+  const silence = window.setTimeout(() => mine.abort(), LONGEST_SILENCE);
   try {
     const response = await fetch(address("v1/events", { topic: [...topics.keys()] }), {
       headers: { ...proof("GET"), Accept: "text/event-stream" },
       cache: "no-store",
       signal: mine.signal,
-    });
+    }).finally(() => window.clearTimeout(silence));
     const kind = response.headers.get("Content-Type") ?? "";
     if (!response.ok || !response.body || !kind.startsWith("text/event-stream")) {
       if (response.status === 401 || response.status === 503) await refusal(response);

@@ -134,6 +134,11 @@ export function dismiss(id: number): void {
   change(batches.filter((each) => each.id !== id));
 }
 
+/** Ends and forgets all: they were begun by somebody who has left. */
+export function forgetAll(): void {
+  change([]);
+}
+
 /** Gives all that run, or have ended lately. */
 export function useBatches(): readonly Batch[] {
   const [seen, setSeen] = useState(batches);

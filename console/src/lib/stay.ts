@@ -6,6 +6,14 @@ function ask(event: BeforeUnloadEvent): void {
   event.preventDefault();
 }
 
+const LOST =
+  "What runs in the background of this page stops, and what is not saved is lost. Log out?";
+
+/** Asks whoever logs out, if something would be lost; tells whether they may. */
+export function mayLeave(): boolean {
+  return count === 0 || confirm(LOST);
+}
+
 /** Asks whoever wants to leave, until what is given back is called. */
 export function stay(): () => void {
   if (count++ === 0) addEventListener("beforeunload", ask);

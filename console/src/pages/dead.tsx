@@ -1,3 +1,4 @@
+import { useRef } from "preact/hooks";
 import { useData } from "../api/data";
 import { change, LABELS, REPLAY, RETRY } from "../api/jobs";
 import type { DeadGroups, Job, JobPage } from "../api/schema";
@@ -33,9 +34,12 @@ function Causes({ route }: PageProps) {
   const running = useBatches().some(({ state }) => state === "running");
   const told = filtered ? { signal: "dlq" } : { topic: "dlq" };
   const groups = useData<DeadGroups>("v1/dlq", { query, ...told, every: running ? 2_000 : 5_000 });
-  const any = groups.data && (groups.data.groups.length > 0 || groups.data.at_least);
+  // Buttons stay under the hand that goes for them while another filter takes effect.
+  const any = useRef(false);
+  const { data } = groups;
+  if (!groups.loading) any.current = !!data && (data.groups.length > 0 || data.at_least);
   return (
-    <Page title="Dead letters" actions={any && <All route={route} />}>
+    <Page title="Dead letters" actions={any.current && <All route={route} />}>
       <FilterBar route={route} filters={FILTERS} />
       <Loaded from={groups}>
         {({ groups, at_least }) => (

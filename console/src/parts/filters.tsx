@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Filters, go, href, type Route } from "../lib/route";
+import { type Filters, go, href, parse, type Route } from "../lib/route";
 
 export interface Filter {
   name: string;
@@ -18,11 +18,13 @@ interface Props {
 /** Fields that choose what is shown. What is chosen stands in the address. */
 export function FilterBar({ route, filters }: Props) {
   const change = (name: string, value: string) => {
+    // What was typed into two fields takes effect one after the other: the later keeps the earlier.
+    const now = parse(location.hash);
     const next: Filters = {};
-    for (const key of new Set(route.query.keys())) next[key] = route.query.getAll(key);
+    for (const key of new Set(now.query.keys())) next[key] = now.query.getAll(key);
     next[name] = value;
     next["cursor"] = null;
-    go(href(route.parts, next), { replace: true });
+    go(href(now.parts, next), { replace: true });
   };
   const any = filters.some(({ name }) => route.query.has(name));
   return (
@@ -102,12 +104,17 @@ interface TypedProps {
   list: string | undefined;
 }
 
-/** Takes effect a moment after the last key. */
+/** Takes effect a moment after the last key, and at once when the field is left. */
 function Typed({ name, first, value, change, list }: TypedProps) {
   const [typed, setTyped] = useState(value);
   const timer = useRef<number | undefined>(undefined);
   useEffect(() => setTyped(value), [value]);
   useEffect(() => () => window.clearTimeout(timer.current), []);
+  const settle = (next: string) => {
+    window.clearTimeout(timer.current);
+    timer.current = undefined;
+    change(next);
+  };
   return (
     <input
       type="search"
@@ -122,8 +129,9 @@ function Typed({ name, first, value, change, list }: TypedProps) {
         const next = event.currentTarget.value;
         setTyped(next);
         window.clearTimeout(timer.current);
-        timer.current = window.setTimeout(() => change(next), 300);
+        timer.current = window.setTimeout(() => settle(next), 300);
       }}
+      onChange={(event) => timer.current !== undefined && settle(event.currentTarget.value)}
     />
   );
 }

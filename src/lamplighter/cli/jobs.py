@@ -18,6 +18,8 @@ from lamplighter.port.store import JobStore
 from lamplighter.port.values import Changed, JobFilter, JobPage, Why
 
 PAGE = 500
+_MOST_ATTEMPTS = 100
+"""Attempts that are shown; each may have a traceback."""
 _USUAL = frozenset({Why.FINISHED, Why.RUNNING, Why.NOT_DUE, Why.BEHIND, Why.NEXT, Why.HELD_JOB})
 """Reasons that the status tells, or that pass by themselves."""
 
@@ -129,6 +131,8 @@ def show_job(
         output.print_json({**shapes.job(record), "why": why, "attempts": history})
         return
     output.print_fields(_fields(record, why))
+    if len(attempts) >= _MOST_ATTEMPTS:
+        output.note(f"hint: of its attempts the newest {_MOST_ATTEMPTS} are shown\n")
     if attempts:
         output.print_text("\nattempts", bold=True)
         output.print_table(
@@ -226,7 +230,7 @@ async def _job(url: str | None, job_id: str) -> tuple[JobRecord, list[Attempt], 
         record = await store.job(engine, job_id)
         found = None if record.state in TERMINAL else await engine.inspector.explain(job_id)
         told = None if found is None or found.reasons[0].why in _USUAL else found.reasons[0].text
-        return record, await engine.inspector.attempts(job_id), told
+        return record, await engine.inspector.attempts(job_id, limit=_MOST_ATTEMPTS), told
 
 
 # ── operate ──────────────────────────────────────────────────────────────────────────────────

@@ -98,7 +98,7 @@ class Log:
             pieces = await self._inspector.logs(self._job_id, after=self._after, limit=PAGE)
             if not pieces:
                 return
-            known = await self._attempts()
+            known = await self._attempts(pieces[-1].lease, PAGE)
             for found in pieces:
                 if self._lease not in {None, found.lease}:
                     return
@@ -114,11 +114,11 @@ class Log:
             return True
         if self._lease is None:
             return False
-        attempt = (await self._attempts()).get(self._lease)
+        attempt = (await self._attempts(self._lease, 1)).get(self._lease)
         return attempt is None or attempt.finished_at_ms is not None
 
-    async def _attempts(self) -> dict[int, Attempt]:
-        found = await self._inspector.attempts(self._job_id)
+    async def _attempts(self, until: int, limit: int) -> dict[int, Attempt]:
+        found = await self._inspector.attempts(self._job_id, until=until, limit=limit)
         return {attempt.lease: attempt for attempt in found}
 
     def _cut_before(self, lease: int, number: int) -> int:

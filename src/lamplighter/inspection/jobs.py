@@ -85,10 +85,10 @@ class Jobs:
         engine = await self._client.engine()
         return await self._client.repeatable(engine.inspector.counts)
 
-    async def attempts(self, job_id: str) -> List[AttemptView]:
-        """Return the attempts of a job in all its lives, oldest first."""
+    async def attempts(self, job_id: str, *, limit: int = 100) -> List[AttemptView]:
+        """Return the newest attempts of a job in all its lives, ``limit`` of them, oldest first."""
         engine = await self._client.engine()
-        ask = partial(engine.inspector.attempts, check_id(job_id))
+        ask = partial(engine.inspector.attempts, check_id(job_id), limit=limit)
         found = await self._client.repeatable(ask)
         if not found:
             await self._client.record(job_id)
@@ -129,10 +129,10 @@ class Jobs:
         """``counts`` for code without an event loop."""
         return self._client.portal.run(self.counts, instead="app.jobs.counts()")
 
-    def attempts_sync(self, job_id: str) -> List[AttemptView]:
+    def attempts_sync(self, job_id: str, *, limit: int = 100) -> List[AttemptView]:
         """``attempts`` for code without an event loop."""
         return self._client.portal.run(
-            lambda: self.attempts(job_id), instead="app.jobs.attempts(…)"
+            lambda: self.attempts(job_id, limit=limit), instead="app.jobs.attempts(…)"
         )
 
     def logs_sync(self, job_id: str) -> List[LogLine]:

@@ -85,15 +85,17 @@ class Inspector(Part):
         """List workers, oldest first; of dead ones no handler counts as running."""
         return await self._call("workers")
 
-    async def attempts(self, job_id: str) -> list[Attempt]:
-        """Give a job's attempts of all its lives, oldest first.
+    async def attempts(
+        self, job_id: str, *, until: int | None = None, limit: int = 100
+    ) -> list[Attempt]:
+        """Return the newest attempts of a job in all its lives, ``limit`` of them, oldest first.
 
-        Those that failed, those that ended the job, and the present one, which is `running`. One
+        With ``until`` those whose lease has that number or a lower one. Those that failed, those that ended the job, and the present one, which is `running`. One
         after which the job waits again without a failure leaves no trace. One that ended the job
         as cancelled is called `cancelled`, unless it failed. Its number is the one its handler
         was told: it counts the handler's own failures, so that several may have the same.
         """
-        return await self._call("attempts", job_id)
+        return await self._call("attempts", job_id, until, limit)
 
     async def logs(
         self,

@@ -31,8 +31,10 @@ THRIFT = 100.0
 LONGEST_REST = 60.0
 LOOKS = 100.0
 """So many looks there are per second at most, at an interval of one second."""
-QUIET = 15.0
-"""Seconds after which a silent stream gives a sign of life, and its listener is asked for again."""
+HEARTBEAT = 5.0
+"""Seconds after which a silent stream gives a sign of life."""
+RECHECK = 15.0
+"""Seconds after which a listener is asked for again."""
 
 _SLOWER = 1.5
 
@@ -272,7 +274,7 @@ class Listener(Stream):
         while not self._ended:
             while self._news:
                 yield self._next()
-            quiet = not await self._woken_within(QUIET)
+            quiet = not await self._woken_within(HEARTBEAT)
             try:
                 await self._check_now_and_then()
             except LamplighterError as error:
@@ -302,7 +304,7 @@ class Listener(Stream):
 
     async def _check_now_and_then(self) -> None:
         now = runtime.monotonic()
-        if now - self._checked_at >= QUIET:
+        if now - self._checked_at >= RECHECK:
             self._checked_at = now
             await self._check()
 

@@ -124,9 +124,11 @@ class AttemptShape(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Attempts(msgspec.Struct, kw_only=True, frozen=True):
-    """The attempts of a job, oldest first."""
+    """Attempts of a job, oldest first."""
 
     attempts: list[AttemptShape]
+    next: str | None
+    """The cursor that leads to those before them; null: there are none."""
 
 
 class LogLine(msgspec.Struct, kw_only=True, frozen=True):

@@ -322,7 +322,8 @@ async def test_only_the_head_is_sent_to_who_asks_for_it(busy, listen):
 
 
 async def test_a_quiet_stream_gives_signs_of_life(monkeypatch, listen):
-    monkeypatch.setattr(events, "QUIET", 0.05)
+    assert events.HEARTBEAT <= 5  # the console waits for two of them, and then says so
+    monkeypatch.setattr(events, "HEARTBEAT", 0.05)
     async with listen("queues") as listening:
         await listening.until(lambda: listening.text.count(":\n\n") >= 2)
         assert len(listening.told) == 1
@@ -333,8 +334,9 @@ async def test_a_quiet_stream_gives_signs_of_life(monkeypatch, listen):
 )
 async def test_a_token_that_is_not_good_any_more_ends_its_streams(monkeypatch, make, end, code):
     """Looked at every 15 seconds, and remembered for 30: it takes less than a minute."""
-    assert events.QUIET + tokens.FRESH < 60
-    monkeypatch.setattr(events, "QUIET", 0.05)
+    assert events.HEARTBEAT + events.RECHECK + tokens.FRESH < 60
+    monkeypatch.setattr(events, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(events, "RECHECK", 0.05)
     monkeypatch.setattr(tokens, "FRESH", 0.05)
     scene = make(tokens=True, **SOON)
     lasts = {"lifetime_ms": 2_000} if end == "expired" else {}
@@ -351,7 +353,8 @@ async def test_a_token_that_is_not_good_any_more_ends_its_streams(monkeypatch, m
 
 
 async def test_who_loses_a_scope_is_cut_off_too(monkeypatch, busy, listen):
-    monkeypatch.setattr(events, "QUIET", 0.05)
+    monkeypatch.setattr(events, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(events, "RECHECK", 0.05)
     async with listen("queues") as listening:
         await listening.events(1)
         few = Principal(name="a", scopes=frozenset({Scope.JOBS_READ}))
@@ -361,7 +364,8 @@ async def test_who_loses_a_scope_is_cut_off_too(monkeypatch, busy, listen):
 
 
 async def test_who_is_for_another_tenant_now_is_cut_off(monkeypatch, busy, listen):
-    monkeypatch.setattr(events, "QUIET", 0.05)
+    monkeypatch.setattr(events, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(events, "RECHECK", 0.05)
     job_id = await busy.submit(tenant="a", delay=60)
     busy.become(Principal(name="a", tenant="a"))
     async with listen(f"job:{job_id}") as listening:

@@ -182,6 +182,20 @@ async def test_attempts_are_listed(scene):
     assert attempt["error"]["message"] == "no money"
 
 
+async def test_attempts_come_in_pages_from_the_newest_back(scene):
+    job_id = await scene.submit()
+    for _ in range(3):
+        await scene.fail(await scene.claim())
+        await scene.call("POST", f"/v1/jobs/{job_id}/retry")
+    page = (await scene.call("GET", f"/v1/jobs/{job_id}/attempts?limit=2")).json
+    assert [attempt["lease"] for attempt in page["attempts"]] == [2, 3]
+    rest = await scene.call("GET", f"/v1/jobs/{job_id}/attempts?limit=2&cursor={page['next']}")
+    assert [attempt["lease"] for attempt in rest.json["attempts"]] == [1]
+    assert rest.json["next"] is None
+    many = await scene.call("GET", f"/v1/jobs/{job_id}/attempts?limit=101")
+    assert (many.status, many.code) == (400, "invalid-query")
+
+
 async def test_attempts_say_where_it_failed(scene):
     job_id = await scene.submit()
     await scene.fail(await scene.claim())

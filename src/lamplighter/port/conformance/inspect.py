@@ -277,6 +277,27 @@ async def test_attempts_are_told_oldest_first_up_to_the_one_that_succeeded(
     assert (success.started_at_ms, success.finished_at_ms) == (started, started + 3_000)
 
 
+async def test_of_many_attempts_the_newest_are_told_and_those_before_them_by_lease(
+    engine: Engine, clock: VirtualClock
+) -> None:
+    again = Retry(max_attempts=1_000, base=0.001, factor=1, jitter=0)
+    taken = await running(engine)
+    for _ in range(4):
+        await settle_one(engine, failed(taken, retry=again))
+        clock.advance(seconds=1)
+        taken = await claim_one(engine)
+    job_id = taken.job.id
+
+    async def leases(**which: int) -> list[int]:
+        return [one.lease for one in await engine.inspector.attempts(job_id, **which)]
+
+    assert await leases() == [1, 2, 3, 4, 5]
+    assert await leases(limit=2) == [4, 5]
+    assert await leases(until=3, limit=2) == [2, 3]
+    assert await leases(until=1) == [1]
+    assert await leases(until=0) == []
+
+
 async def test_several_attempts_have_a_number_if_the_handler_did_not_fail(
     engine: Engine, clock: VirtualClock
 ) -> None:

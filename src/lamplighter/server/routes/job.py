@@ -10,7 +10,7 @@ import msgspec
 from lamplighter.client import unknown
 from lamplighter.handle import Handle
 from lamplighter.model.errors import UnknownJob, WrongState
-from lamplighter.model.job import TERMINAL, JobState
+from lamplighter.model.job import TERMINAL, Attempt, JobState
 from lamplighter.model.journal import unpack
 from lamplighter.port.access import About
 from lamplighter.port.values import ChangeAnswer
@@ -24,6 +24,8 @@ from lamplighter.server.waits import LONGEST_WAIT
 
 MOST_PIECES = 100
 """Pieces of a log on a page; each has many lines."""
+MOST_ATTEMPTS = 100
+"""Attempts on a page; each may have a traceback."""
 
 
 class WaitQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -39,6 +41,15 @@ class LogQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_PIECES)] = 20
     """Pieces of the log to read; each has some lines."""
+    cursor: str | None = None
+    """`next` of the page before."""
+
+
+class AttemptQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which attempts."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS)] = MOST_ATTEMPTS
+    """Attempts to read, the newest first of all."""
     cursor: str | None = None
     """`next` of the page before."""
 
@@ -287,7 +298,8 @@ async def why(request: Request[Nothing, None]) -> Reply:
     "GET",
     "/v1/jobs/{id}/attempts",
     scope=Scope.OPERATOR,
-    summary="List the attempts to run a job, oldest first.",
+    summary="List the newest attempts to run a job, oldest first.",
+    query=AttemptQuery,
     answers=[
         Answer(
             status=200,
@@ -310,20 +322,34 @@ async def why(request: Request[Nothing, None]) -> Reply:
                             "traceback": 'File "shop.py", line 9, in charge',
                         },
                     }
-                ]
+                ],
+                "next": None,
             },
         )
     ],
-    errors=[UnknownJob],
+    errors=[UnknownJob, InvalidQuery, InvalidCursor],
 )
-async def attempts(request: Request[Nothing, None]) -> Reply:
-    """Read the attempts."""
-    service = request.service
+async def attempts(request: Request[AttemptQuery, None]) -> Reply:
+    """Read one page of the attempts, from the newest back."""
+    service, query = request.service, request.query
     record = await service.record(request.path["id"], request.principal)
+    job_id, listing = record.job.id, f"attempts {record.job.id}"
+    place = service.cursors.read(query.cursor, listing)
+    until = None if place is None else int(place)
     inspector = await service.inspector()
-    found = await service.client.repeatable(lambda: inspector.attempts(record.job.id))
+    found = await service.client.repeatable(
+        lambda: inspector.attempts(job_id, until=until, limit=query.limit + 1)
+    )
+    shown = found[-query.limit :]
+    before = f"{shown[0].lease - 1}" if len(found) > len(shown) else None
     whole = request.principal.tenant is None
-    return Reply(200, shapes.Attempts(attempts=[shapes.attempt(n, worker=whole) for n in found]))
+    return Reply(
+        200,
+        shapes.Attempts(
+            attempts=[shapes.attempt(each, worker=whole) for each in shown],
+            next=service.cursors.written(before, listing),
+        ),
+    )
 
 
 @route(
@@ -364,7 +390,10 @@ async def logs(request: Request[LogQuery, None]) -> Reply:
     pieces = await service.client.repeatable(
         lambda: inspector.logs(job_id, tenant=record.job.tenant, after=after, limit=query.limit)
     )
-    known = {each.lease: each for each in await inspector.attempts(job_id)} if pieces else {}
+    known: dict[int, Attempt] = {}
+    if pieces:
+        begun = await inspector.attempts(job_id, until=pieces[-1].lease, limit=MOST_PIECES)
+        known = {each.lease: each for each in begun}
     lines = [
         shapes.log_line(line, found.lease, known.get(found.lease))
         for found in pieces

@@ -206,7 +206,7 @@ async def _list(call: Caller) -> Act:
 
 async def _attempts(call: Caller) -> Act:
     ((chosen,),) = call.run("SELECT job_id FROM attempt LIMIT 1")
-    return lambda: inspect.attempts(call, chosen)
+    return lambda: inspect.attempts(call, chosen, None, MANY)
 
 
 async def _logs(call: Caller) -> Act:

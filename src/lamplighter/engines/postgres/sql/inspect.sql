@@ -245,8 +245,8 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 $$;
 
 -- read_attempts: the rows of history, and the job's own if it runs, or succeeded, in an attempt
--- without a row; oldest first.
-CREATE OR REPLACE FUNCTION read_attempts(id_ uuid)
+-- without a row; newest first, up to a lease.
+CREATE OR REPLACE FUNCTION read_attempts(id_ uuid, until_ bigint, limit_ integer)
 RETURNS TABLE (
     job_id uuid, generation integer, lease integer, number integer, worker text, outcome text,
     started bigint, finished bigint, error text, nonce text
@@ -256,13 +256,15 @@ SET enable_seqscan = off AS $$
     SELECT attempt.job_id, attempt.generation, attempt.lease, attempt.number, attempt.worker,
            attempt.outcome, attempt.started, attempt.finished, attempt.error, attempt.nonce
     FROM attempt
-    WHERE attempt.job_id = id_
+    WHERE attempt.job_id = id_ AND (until_ IS NULL OR attempt.lease <= until_)
     UNION ALL
     SELECT own.id, own.generation, own.lease, own.attempt + 1, own.worker, own.state, own.claimed,
            own.finished, NULL, own.nonce
     FROM any_job AS own
     WHERE own.id = id_ AND own.state IN ('running', 'succeeded')
-    ORDER BY 2, 3
+      AND (until_ IS NULL OR own.lease <= until_)
+    ORDER BY 2 DESC, 3 DESC
+    LIMIT limit_
 $$;
 
 -- read_logs: pieces of a job's log behind a place, if the job is of that tenant.

@@ -218,12 +218,13 @@ def worker_of(row: Sequence[Any], now: int) -> WorkerInfo:
     )
 
 
-async def attempts(call: Call, job_id: str) -> list[Attempt]:
-    """Give what is kept of past attempts, and the present one."""
-    rows = await call.rows(
-        f"SELECT * FROM {call.function('read_attempts')}(%s)", (ids.uuid(job_id),)
+async def attempts(call: Call, job_id: str, until: int | None, limit: int) -> list[Attempt]:
+    """Return the newest of the past attempts that are kept, and the present one."""
+    newest = await call.rows(
+        f"SELECT * FROM {call.function('read_attempts')}(%s, %s::bigint, %s::integer)",
+        (ids.uuid(job_id), until, limit),
     )
-    return [attempt_of(row) for row in rows]
+    return [attempt_of(row) for row in reversed(newest)]
 
 
 async def logs(

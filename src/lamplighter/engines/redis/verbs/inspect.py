@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 _PAGE = 500
+_ATTEMPTS = 100
+"""Of one answer of the script: each may have a traceback."""
 _BEFORE_ALL = (-1, -1)
 _STATES = ("blocked", "waiting", "running", "succeeded", "dead", "cancelled", "expired")
 """The order in which the script counts them."""
@@ -55,16 +57,24 @@ async def counts(call: Call) -> dict[str, int]:
     return found
 
 
-async def attempts(call: Call, job_id: str) -> list[Attempt]:
-    """Give what is kept of past attempts, and the present one."""
-    found: list[Attempt] = []
-    shard = shard_of(job_id, call.shards)
-    while said := await call.run("inspect_attempts", (job_id, len(found)), shard=shard):
+async def attempts(call: Call, job_id: str, until: int | None, limit: int) -> list[Attempt]:
+    """Return the newest of the past attempts that are kept, and the present one."""
+    newest: list[Attempt] = []
+    read, shard = 0, shard_of(job_id, call.shards)
+    while said := await call.run("inspect_attempts", (job_id, read), shard=shard):
         now, entry, *page = said
-        found += [records.attempt_of(job_id, one) for one in page]
-        if len(page) < _PAGE:
-            return [*found, *_last_attempt(record_of(job_id, entry, now))]
-    return []
+        over = [records.attempt_of(job_id, one) for one in reversed(page)]
+        last = [] if read else _last_attempt(record_of(job_id, entry, now))
+        for one in (*last, *over):
+            # One that has ended between two pages is in both.
+            if (until is None or one.lease <= until) and (
+                not newest or one.lease < newest[-1].lease
+            ):
+                newest.append(one)
+        read += len(page)
+        if len(page) < _ATTEMPTS or len(newest) >= limit:
+            break
+    return newest[:limit][::-1]
 
 
 def _last_attempt(record: JobRecord) -> list[Attempt]:

@@ -295,16 +295,19 @@ FROM worker
 ORDER BY joined, id;
 
 -- name: attempts
--- The rows of history, and the job's own if it runs, or succeeded, in an attempt without a row.
--- in: job_id
+-- The rows of history, and the job's own if it runs, or succeeded, in an attempt without a row;
+-- newest first.
+-- in: job_id, until, limit
 SELECT job_id, generation, lease, number, worker, outcome, started, finished, error, nonce
 FROM attempt
-WHERE job_id = :job_id
+WHERE job_id = :job_id AND (:until IS NULL OR lease <= :until)
 UNION ALL
 SELECT id, generation, lease, attempt + 1, worker, state, claimed, finished, NULL, nonce
 FROM job
 WHERE id = :job_id AND state IN ('running', 'succeeded')
-ORDER BY generation, lease;
+  AND (:until IS NULL OR lease <= :until)
+ORDER BY generation DESC, lease DESC
+LIMIT :limit;
 
 -- name: logs
 -- Pieces behind a place. Index: the key of log.

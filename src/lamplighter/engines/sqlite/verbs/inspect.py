@@ -255,9 +255,10 @@ def workers(tx: Transaction) -> list[WorkerInfo]:
     ]
 
 
-def attempts(tx: Transaction, job_id: str) -> list[Attempt]:
-    """Give what is kept of past attempts, and the present one."""
-    return [attempt_of(row) for row in tx.all(SQL["attempts"], job_id)]
+def attempts(tx: Transaction, job_id: str, until: int | None, limit: int) -> list[Attempt]:
+    """Return the newest of the past attempts that are kept, and the present one."""
+    newest = tx.all(SQL["attempts"], job_id, until, limit)
+    return [attempt_of(row) for row in reversed(newest)]
 
 
 def logs(
