@@ -51,7 +51,7 @@ class Talking:
 async def talking(world):
     started = []
 
-    async def start(*options: str) -> Talking:
+    async def start(*options: str, url: str = world.url) -> Talking:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -62,7 +62,7 @@ async def talking(world):
             "1",
             *options,
             cwd=ROOT,
-            env={**os.environ, "LAMPLIGHTER_URL": world.url},
+            env={**os.environ, "LAMPLIGHTER_URL": url},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -168,7 +168,8 @@ async def test_a_quiet_worker_says_nothing_of_jobs_that_handlers_submit(world, t
 
 
 async def test_a_worker_names_its_store_by_the_whole_path(world, talking, tmp_path):
-    worker = await talking()
+    relative = os.path.relpath(tmp_path, ROOT)
+    worker = await talking(url=f"sqlite:///{relative}/jobs.db")
     assert f"on sqlite:///{tmp_path}/jobs.db" in await worker.said("serves", worker.out)
 
 

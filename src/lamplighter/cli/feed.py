@@ -274,6 +274,19 @@ _WRITERS: Mapping[str, Callable[[Fields], tuple[str, str, str]]] = {
     events.METRICS_SERVED: _metrics,
 }
 
+_WARNS = frozenset(
+    {
+        events.WORKER_WARNED,
+        events.JOB_RESCUED,
+        events.TYPE_ISOLATED,
+        events.LOOP_SILENT,
+        events.CLOCK_JUMPED,
+        events.STORE_LOG_LARGE,
+        events.SCHEDULES_BEHIND,
+    }
+)
+"""Events in yellow that are warnings in a log, too."""
+
 
 class Printer:
     """Prints events as they come: a line each, or a JSON object each."""
@@ -314,7 +327,7 @@ def _logged(name: str, line: Line, fields: Fields) -> dict[str, Any]:
     """Give an event the form that log lines have."""
     head = {
         "ts": logs.timestamp(line.at_ms / 1000),
-        "level": "warning" if line.failure or "red" in line.style else "info",
+        "level": "warning" if line.failure or "red" in line.style or name in _WARNS else "info",
         "logger": "lamplighter.worker",
         "event": name,
         "message": f"{line.word} {line.text}",

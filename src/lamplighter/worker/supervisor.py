@@ -322,20 +322,20 @@ class Supervisor:
         """Say what is waited for, now and then again."""
         if self._stopping_again is not None:
             self._stopping_again.cancel()
-        now = runtime.boottime()
+        now, left = runtime.boottime(), self._ending.left(0.0)
         entries = [e for child in self.children for e in child.ledger.entries.values()]
         running = sorted((e for e in entries if e.hard_end is not None), key=lambda e: e.started_at)
         events.emit(
             events.WORKER_STOPPING,
             worker=self.id,
             running=len(running),
-            seconds=self._ending.left(0.0),
+            seconds=max(0.0, left),
             jobs=[
                 {"job_id": e.id, "type": e.type, "seconds": now - e.started_at}
                 for e in running[:NAMED]
             ],
         )
-        if running:
+        if running and left > STOPPING:
             loop = asyncio.get_running_loop()
             self._stopping_again = loop.call_later(STOPPING, self._tell_stopping)
 

@@ -164,3 +164,20 @@ def test_a_late_search_names_what_can_have_made_it_late():
     line = str(Feed().line(events.CLOCK_JUMPED, {"seconds": 30.3}))
     assert "by 30.3 s" in line
     assert "the store was away" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "level"),
+    [
+        (events.WORKER_WARNED, {"text": "no live worker serves `mail`"}, "warning"),
+        (events.LOOP_SILENT, {"worker": "w/c0", "seconds": 6.0}, "warning"),
+        (events.JOB_RESCUED, {"count": 1}, "warning"),
+        (events.SERVICE_ERROR, {"service": "claim", "error": "busy"}, "warning"),
+        (events.WORKER_STOPPING, {"running": 0}, "info"),
+        (events.CHILD_STARTED, {"pid": 1}, "info"),
+    ],
+)
+def test_what_warns_people_has_that_level_for_programs(name, fields, level, capsys):
+    Printer(log_format="json").on_event(name, fields)
+
+    assert json.loads(capsys.readouterr().out)["level"] == level
