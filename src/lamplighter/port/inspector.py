@@ -90,10 +90,11 @@ class Inspector(Part):
     ) -> list[Attempt]:
         """Return the newest attempts of a job in all its lives, ``limit`` of them, oldest first.
 
-        With ``until`` those whose lease has that number or a lower one. Those that failed, those that ended the job, and the present one, which is `running`. One
-        after which the job waits again without a failure leaves no trace. One that ended the job
-        as cancelled is called `cancelled`, unless it failed. Its number is the one its handler
-        was told: it counts the handler's own failures, so that several may have the same.
+        With ``until`` those whose lease has that number or a lower one. Those that failed, those
+        that ended the job, and the present one, which is `running`. One after which the job waits
+        again without a failure leaves no trace. One that ended the job as cancelled is called
+        `cancelled`, unless it failed. Its number is the one its handler was told: it counts the
+        handler's own failures, so that several may have the same.
         """
         return await self._call("attempts", job_id, until, limit)
 
