@@ -66,7 +66,7 @@ def store_name(url: str) -> str:
     scheme, _, rest = redacted(url).partition(":///")
     path, mark, query = rest.partition("?")
     if scheme == "sqlite" and path:
-        return f"sqlite:///{Path(path).absolute()}{mark}{query}"
+        return f"sqlite:///{Path(path).resolve()}{mark}{query}"
     return redacted(url)
 
 

@@ -170,7 +170,7 @@ async def test_a_quiet_worker_says_nothing_of_jobs_that_handlers_submit(world, t
 async def test_a_worker_names_its_store_by_the_whole_path(world, talking, tmp_path):
     relative = os.path.relpath(tmp_path, ROOT)
     worker = await talking(url=f"sqlite:///{relative}/jobs.db")
-    assert f"on sqlite:///{tmp_path}/jobs.db" in await worker.said("serves", worker.out)
+    assert f"on sqlite:///{tmp_path.resolve()}/jobs.db" in await worker.said("serves", worker.out)
 
 
 async def test_a_worker_warns_of_queues_and_types_that_nobody_serves(world, talking):

@@ -25,3 +25,9 @@ def test_no_password_is_shown(url):
 
 def test_a_file_is_named_by_its_whole_path():
     assert store_name("sqlite:///jobs.db") == f"sqlite:///{Path.cwd()}/jobs.db"
+
+
+def test_nobody_has_to_follow_the_path(tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    assert store_name("sqlite:///../jobs.db") == f"sqlite:///{tmp_path.resolve()}/jobs.db"
