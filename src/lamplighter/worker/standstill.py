@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lamplighter.worker.run import renewal_round
-
 
 @dataclass(slots=True)
 class Standstill:
@@ -14,7 +12,8 @@ class Standstill:
     A lease that nobody could renew meanwhile may have ended, but most likely nobody has taken the
     job: whoever would have done so slept as well, or waits. So after waking leases are renewed
     first, and only what the store then calls lost is stopped. What was in doubt before the
-    standstill stays in doubt, and no excuse lasts for longer than one round of renewals.
+    standstill stays in doubt. The network and the store may need a while to wake, too: an excuse
+    lasts for a third of a lease, and for one call that was under way.
     """
 
     lease: float
@@ -27,4 +26,4 @@ class Standstill:
 
     def excuses(self, end: float, now: float) -> bool:
         """Tell whether a lease that was believed in until ``end`` is still to be renewed."""
-        return end > self.began and now < self.ended + renewal_round(self.lease) + 1.0
+        return end > self.began and now < self.ended + self.lease / 3 + 1.0
