@@ -204,6 +204,7 @@ def plant(users: Users, mallory: str) -> None:
             ("right(name, integer) RETURNS text", "'20200101'::text"),
             ("format(text, text) RETURNS text", "'SELECT 1'::text"),
             ("format(text, name, text) RETURNS text", "'SELECT 1'::text"),
+            ("jsonb_build_object(text, bigint) RETURNS jsonb", "'{}'::jsonb"),
             ("pg_has_role(name, name, unknown_ text) RETURNS boolean", "true"),
         ):
             body = f"INSERT INTO caught SELECT current_user::text; SELECT {answer}"
@@ -317,6 +318,10 @@ async def test_functions_of_somebody_else_are_never_run_as_the_owner(
     users: Users, admin: psycopg.Connection, mallory: str
 ):
     await users.install()
+    owning = connect(users.url(users.owner))
+    await owning.open()
+    await owning.access.put_token(TOKEN, by="olga")
+    await owning.close()
     let_create(users, admin, mallory)
     plant(users, mallory)
     admin.execute("UPDATE audit SET at = 0")
@@ -324,7 +329,8 @@ async def test_functions_of_somebody_else_are_never_run_as_the_owner(
     await engine.open()
     await engine.access.note_audit(ENTRIES)
     await engine.access.prune_access(1, 10)
-    await engine.access.revoke_token("p", by="ada", reason="")
+    revoked = await engine.access.revoke_token(TOKEN.prefix, by="ada", reason="")
+    assert revoked is ChangeAnswer.DONE, "its mark was made"
     await engine.access.spend("c", "h", 1_000)
     await engine.jobs.prune(Retention(), 10)
     with as_user(users, users.run) as connection:
