@@ -15,6 +15,7 @@ from lamplighter.engines.postgres.address import parse
 from lamplighter.model.job import Fence, JobState
 from lamplighter.model.lifecycle import Settlement
 from lamplighter.port.conformance.builders import (
+    claim,
     completed,
     failed,
     logged,
@@ -23,10 +24,11 @@ from lamplighter.port.conformance.builders import (
     recording,
     running,
     settle_one,
+    submit,
 )
 from lamplighter.port.schedules import NewSchedule
 from lamplighter.port.store import Engine
-from lamplighter.port.values import Recorded, Recording, SettleAnswer
+from lamplighter.port.values import ChangeAnswer, Changed, Recorded, Recording, SettleAnswer
 
 DONE, ALREADY, LOST = SettleAnswer.DONE, SettleAnswer.ALREADY, SettleAnswer.LOST
 BUSY = SettleAnswer.BUSY
@@ -152,6 +154,21 @@ async def test_a_schedule_that_is_being_fired_is_waited_for_however_long_it_take
     asyncio.get_running_loop().call_later(0.3, frozen.lets_go)
 
     assert await settle(engine, [completed(taken)]) == [DONE]
+
+
+async def test_a_cancel_of_a_locked_job_holds_up_no_claim_of_its_queue(engine, frozen):
+    taken = await running(engine)
+    (waiting,) = await submit(engine, new_job())
+    frozen.locks(taken.job.id)
+
+    cancel = asyncio.create_task(engine.jobs.cancel([taken.job.id], by="test", reason=""))
+    await asyncio.sleep(0.3)
+    async with asyncio.timeout(PROMPTLY):
+        assert [one.job.id for one in await claim(engine, 1)] == [waiting]
+    assert not cancel.done()
+    frozen.lets_go()
+
+    assert await cancel == [Changed(taken.job.id, ChangeAnswer.REQUESTED, JobState.RUNNING)]
 
 
 async def test_all_but_the_locked_job_are_recorded_promptly(engine, frozen):

@@ -71,19 +71,22 @@ $$;
 -- on running, and one that has ended is not run again. Without the queues, one that has not ended is
 -- only kept from ending; claims and renewals go on. A job never changes its queue, so that one read
 -- of the queues is enough, wherever the job is; one that is submitted only after that, or removed
--- meanwhile, is not known to this call.
+-- meanwhile, is not known to this call. Whoever waits for a job with the locks of queues holds up all
+-- claims of these: after a while it gives up, and the call begins again.
 CREATE OR REPLACE FUNCTION lock_jobs(ids_ uuid[], queues_ boolean) RETURNS uuid[]
 LANGUAGE plpgsql AS $$
 DECLARE
     known_ uuid[];
     lanes_ integer[];
     locked_ uuid[] := '{}';
+    timeout_ CONSTANT text := current_setting('lock_timeout');
 BEGIN
     SELECT coalesce(array_agg(found.id), '{}'), array_agg(DISTINCT found.lane)
     INTO known_, lanes_
     FROM whereabouts(ids_) AS found;
     IF queues_ THEN
         PERFORM lock_queues(ARRAY(SELECT lane.queue FROM lane WHERE lane.id = ANY (lanes_)));
+        PERFORM set_config('lock_timeout', '100ms', true);
     END IF;
     -- Jobs end and are run again meanwhile: who was not found here is there, and the other way round.
     FOR look_ IN 1..3 LOOP
@@ -102,6 +105,7 @@ BEGIN
         known_ := ARRAY(SELECT k.id FROM unnest(known_) AS k(id) WHERE k.id <> ALL (locked_));
         EXIT WHEN cardinality(known_) = 0;
     END LOOP;
+    PERFORM set_config('lock_timeout', timeout_, true);
     RETURN locked_;
 END
 $$;
