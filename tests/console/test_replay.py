@@ -140,7 +140,7 @@ def locked(tmp_path):
 
 
 def test_whoever_logs_out_during_a_replay_is_asked_first(locked, look):
-    locked.died(6)
+    locked.died(12)
     locked.sign("mended")
     page = look(locked)
     page.get_by_label("Token").fill(locked.key)
@@ -152,7 +152,7 @@ def test_whoever_logs_out_during_a_replay_is_asked_first(locked, look):
     dialog.get_by_label("Jobs per second").fill("1")
     dialog.get_by_role("button", name="Replay").click()
     tray = page.get_by_role("complementary", name="in the background")
-    expect(tray).to_contain_text("2 of 6")
+    expect(tray).to_contain_text("1/s")
     asked = []
 
     def stay(dialog) -> None:
@@ -161,7 +161,7 @@ def test_whoever_logs_out_during_a_replay_is_asked_first(locked, look):
 
     look.sins[-1].on_dialog = stay
     page.get_by_role("button", name="log out").click()
-    expect(tray).to_contain_text("4 of 6")
+    expect(tray).to_contain_text("4 of 12")
     assert len(asked) == 1
     assert "stops" in asked[0]
     look.sins[-1].on_dialog = lambda dialog: dialog.accept()
