@@ -224,7 +224,7 @@ class StoreForeign(StoreError):
 
 
 class StoreAliased(StoreError):
-    """The database file is in use under another name."""
+    """The database file has more than one name, or is mounted without its folder."""
 
     code = "store-aliased"
 
