@@ -188,8 +188,8 @@ def selected(which: Mapping[str, Any]) -> JobFilter:
         types=_names("job type", which.get("type")),
         queues=_names("queue", which.get("queue")),
         tenants=_names("tenant", which.get("tenant")),
-        tag=which.get("tag"),
-        fingerprints=_several("fingerprint", which.get("fingerprint")),
+        tag=None if which.get("tag") is None else check_name("tag", which["tag"]),
+        fingerprints=_fingerprints(which.get("fingerprint")),
         created_after_ms=_instant("created_after", which),
         created_before_ms=_instant("created_before", which),
         finished_after_ms=_instant("finished_after", which),
@@ -222,6 +222,12 @@ def _several(what: str, given: object) -> tuple[str, ...]:
 
 def _names(what: str, given: object) -> tuple[str, ...]:
     return tuple(check_name(what, name) for name in _several(what, given))
+
+
+def _fingerprints(given: object) -> tuple[str, ...]:
+    """Return checked fingerprints; the empty one means: without an error."""
+    names = _several("fingerprint", given)
+    return tuple(name and check_name("fingerprint", name) for name in names)
 
 
 def _instant(what: str, which: Mapping[str, Any]) -> int | None:

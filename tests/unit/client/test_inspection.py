@@ -99,6 +99,9 @@ async def test_a_list_holds_what_its_selection_says(app, charge, take_anything, 
         ({"tenants": "acme"}, InvalidOption),
         ({"tenant": 7}, InvalidOption),
         ({"tenant": ""}, InvalidName),
+        ({"tag": 7}, InvalidName),
+        ({"tag": "a\0b"}, InvalidName),
+        ({"fingerprint": "\ud800"}, InvalidName),
         ({"finished_after": datetime(2030, 1, 1)}, InvalidTime),  # noqa: DTZ001
         ({"created_before": datetime(2030, 1, 1)}, InvalidTime),  # noqa: DTZ001
     ],
