@@ -28,6 +28,7 @@ from lamplighter.model.retry import LONGEST_DELAY, Retry
 from lamplighter.model.timetable import milliseconds
 
 Priority = Literal["critical", "high", "normal", "low"]
+"""What goes first in a queue, from left to right."""
 
 _END_OF_TIME_MS = 253_402_300_799_000
 """The last second of the year 9999: later instants cannot be shown as dates."""

@@ -34,6 +34,7 @@ class ChangeAnswer(StrEnum):
     """What came of an action on one job."""
 
     DONE = "done"
+    """It was done."""
     REQUESTED = "requested"
     """Cancel of a running job: noted, decided once by settle."""
     ALREADY = "already"

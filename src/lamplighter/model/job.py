@@ -75,9 +75,13 @@ class Level(IntEnum):
     """Priority. A lower number goes first."""
 
     CRITICAL = 0
+    """Before all others."""
     HIGH = 1
+    """Before `normal`."""
     NORMAL = 2
+    """Of jobs that say nothing else."""
     LOW = 3
+    """After all others, unless it has waited for as long as its queue allows."""
 
     @property
     def label(self) -> str:

@@ -136,3 +136,4 @@ Outcome = (
     | Held
     | Abandoned
 )
+"""What became of one run of a job."""

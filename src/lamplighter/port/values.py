@@ -26,6 +26,7 @@ class SubmitAnswer(StrEnum):
     """What became of one submission."""
 
     CREATED = "created"
+    """It was stored."""
     ALREADY = "already"
     """The id, or the key with the same body, was there before; ``id`` names the existing job."""
     GONE = "gone"
@@ -208,7 +209,9 @@ class QueueSettings:
     """What operators set on a queue. None leaves a field as it is."""
 
     max_wait_ms: int | None = None
+    """Milliseconds after which a job of low priority goes first."""
     held: bool | None = None
+    """Whether its jobs are kept from running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +219,9 @@ class TenantSettings:
     """What operators set on a tenant. None leaves a field as it is."""
 
     weight: int | None = None
+    """Its share of the workers relative to others, 1 to 1,000."""
     held: bool | None = None
+    """Whether its jobs are kept from running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +229,7 @@ class TypeSettings:
     """What operators set on a job type. None leaves a field as it is."""
 
     held: bool | None = None
+    """Whether its jobs are kept from running."""
 
 
 # ── membership ───────────────────────────────────────────────────────────────────────────────
@@ -328,25 +334,37 @@ class Why(StrEnum):
     """Why a job is not running."""
 
     FINISHED = "finished"
+    """It has ended."""
     RUNNING = "running"
+    """A worker has it."""
     WORKER_SUSPECT = "worker_suspect"
     """It is running on a worker that has been silent for 15 s."""
     WORKER_DEAD = "worker_dead"
     """It was claimed by a worker that is dead, and has not been given back yet."""
     BLOCKED = "blocked"
+    """It waits for other jobs."""
     HELD_JOB = "held_job"
+    """Somebody holds it."""
     HELD_QUEUE = "held_queue"
+    """Somebody holds its queue."""
     HELD_TYPE = "held_type"
+    """Somebody holds its type."""
     HELD_TENANT = "held_tenant"
+    """Somebody holds its tenant."""
     NOT_DUE = "not_due"
+    """It is due later."""
     BEHIND = "behind"
+    """Other jobs go first."""
     NO_WORKER = "no_worker"
+    """No live worker serves its queue and knows its type."""
     NO_VERSION = "no_version"
     """No live version of its type takes its arguments."""
     VERSION = "version"
     """Beside other reasons: only some live versions of its type take its arguments."""
     NO_ROOM = "no_room"
+    """All slots of the workers that could run it are taken."""
     NEXT = "next"
+    """It is the next of its tenant."""
     SUSPECT = "suspect"
     """Beside other reasons: it needs a process of its own, and waits until one is free."""
     TIMED_OUT = "timed_out"
@@ -358,10 +376,15 @@ class Reason:
     """One answer to "why did this not run?"."""
 
     why: Why
+    """The answer, for programs."""
     text: str
+    """The answer, for people."""
     mark: Mark | None = None
+    """Who holds it, why and since when; None: nobody."""
     until_ms: int | None = None
+    """Until when this is so, in milliseconds since 1970; None: that is not known."""
     count: int | None = None
+    """How many jobs or workers are meant; None: the answer is not about a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +392,9 @@ class Explanation:
     """All answers, the most decisive first."""
 
     record: JobRecord
+    """The job."""
     reasons: list[Reason]
+    """The answers."""
 
     def __str__(self) -> str:
         return "; ".join(reason.text for reason in self.reasons)

@@ -32,6 +32,7 @@ NO_ROOM = "no-room"
 _NO_ROOM = frozenset({errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE})
 
 Redact = Callable[[str], str]
+"""Hides the values of secret arguments in a text."""
 
 
 _UNSHOWABLE = ErrorInfo(

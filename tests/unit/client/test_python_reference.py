@@ -57,6 +57,12 @@ def test_every_field_that_users_touch_first_has_a_meaning(name):
     assert [row for row in rows if row.endswith("|  |")] == []
 
 
+def test_nothing_on_the_page_is_without_a_meaning():
+    lines = python_reference.page().splitlines()
+    assert [line for line in lines if line.startswith("| `") and line.endswith("|  |")] == []
+    assert "\n```\n\n\n" not in python_reference.page()
+
+
 def test_a_record_says_that_it_is_the_stores_own_and_where_the_other_is():
     said = str(lamplighter.Handle.record.__doc__)
     assert "store's own record" in said
