@@ -22,6 +22,7 @@ _FAILURES = frozenset({"failed", "timed_out"})
 
 
 Redact = Callable[[str], str]
+"""Hides the values of secret arguments in a text."""
 
 
 def unchanged(text: str) -> str:
