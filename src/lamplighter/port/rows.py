@@ -1,11 +1,27 @@
-"""Values from rows: the columns that engines with tables read in the same order."""
+"""Values from rows: the columns that engines with tables read in the same order.
+
+Which columns those are, and in which order, stands in `model/fields.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from lamplighter.model.job import Attempt, Job, JobRecord, JobState, status_of
+from lamplighter.model import fields
+from lamplighter.model.job import (
+    NO_EXTRAS,
+    Attempt,
+    Claim,
+    Delivery,
+    Fence,
+    Job,
+    JobRecord,
+    JobState,
+    Level,
+    NewJob,
+    status_of,
+)
 from lamplighter.model.stride import DEFAULT_WEIGHT
 from lamplighter.port import texts
 from lamplighter.port.access import AuditEntry, AuditRecord, TokenRecord
@@ -16,21 +32,102 @@ __all__ = [
     "SCHEDULE_WIDTH",
     "attempt_of",
     "audit_of",
+    "claim_of",
+    "job_of",
     "record_of",
+    "row_of",
     "schedule_of",
+    "stored_record_of",
     "tenant_of",
     "token_of",
 ]
 
-SCHEDULE_WIDTH = 17
+SCHEDULE_WIDTH = len(fields.SCHEDULE)
 """How many columns `schedule_of` reads; statements list them first."""
+_JOB = len(fields.JOB)
+_CLAIM = _JOB + len(fields.CLAIM)
+_AT_MOST_ONCE = Delivery.AT_MOST_ONCE.value
+
+
+class Lane(Protocol):
+    """What a job shares with those that are interchangeable with it."""
+
+    @property
+    def queue(self) -> str: ...
+    @property
+    def level(self) -> Level: ...
+    @property
+    def type(self) -> str: ...
+
+
+def row_of(job: NewJob, *, created: int, due: int) -> tuple[Any, ...]:
+    """Write what was submitted, as the columns of `SUBMITTED`."""
+    return (
+        job.id,
+        job.tenant,
+        due,
+        created,
+        job.args,
+        texts.extras_to_text(job.extras),
+        _AT_MOST_ONCE if job.delivery is Delivery.AT_MOST_ONCE else None,
+        job.cost,
+        job.schedule,
+    )
+
+
+def job_of(row: Sequence[Any], lane: Lane) -> Job:
+    """Build a Job from the columns of `JOB`, which come first, and its lane."""
+    (
+        id_, tenant, due, created, args, extras, delivery, cost, schedule,
+        attempt, crashes, losses, suspect,
+        generation,
+    ) = row[:_JOB]  # fmt: skip
+    return Job(
+        id=id_,
+        type=lane.type,
+        args=args,
+        queue=lane.queue,
+        level=lane.level,
+        tenant=tenant,
+        due_at_ms=due,
+        created_at_ms=created,
+        delivery=Delivery.AT_MOST_ONCE if delivery == _AT_MOST_ONCE else Delivery.AT_LEAST_ONCE,
+        extras=NO_EXTRAS if extras is None else texts.extras_of(extras),
+        attempt=attempt,
+        crashes=crashes,
+        losses=losses,
+        suspect=bool(suspect),
+        generation=generation,
+        cost=cost,
+        schedule=schedule,
+    )
+
+
+def claim_of(row: Sequence[Any], lane: Lane) -> Claim:
+    """Build a Claim from the columns of `JOB` and `CLAIM` of a job that is running, and whether its
+    start was marked.
+    """
+    lease, nonce, worker, handout = row[_JOB:_CLAIM]
+    return Claim(
+        job=job_of(row, lane),
+        fence=Fence(lease, nonce),
+        worker=worker,
+        handout=handout,
+        started=bool(row[_CLAIM]),
+    )
+
+
+def stored_record_of(row: Sequence[Any], lane: Lane, now: int) -> JobRecord:
+    """Build a record from the columns of `JOB`, `CLAIM` and `RECORD`, the progress, and whether its
+    handler was called, as far as is known.
+    """
+    return record_of(job_of(row, lane), row[_JOB:_CLAIM], row[_CLAIM:], now)
 
 
 def record_of(job: Job, claim: Sequence[Any], story: Sequence[Any], now: int) -> JobRecord:
     """Build a record.
 
-    ``claim`` is lease, nonce, worker, hand-out; ``story`` is state, hold, cancel, when it was
-    claimed, expires and finished, reason, result and its note, error, progress, and whether its
+    ``claim`` has the columns of `CLAIM`; ``story`` those of `RECORD`, the progress, and whether its
     handler was called, as far as is known.
     """
     state = JobState(story[0])
@@ -64,9 +161,7 @@ def record_of(job: Job, claim: Sequence[Any], story: Sequence[Any], now: int) ->
 
 
 def attempt_of(row: Sequence[Any]) -> Attempt:
-    """Build an attempt from job, generation, lease, number, worker, outcome, start, end, error and
-    nonce.
-    """
+    """Build an attempt from the columns of `ATTEMPT`."""
     return Attempt(
         job_id=row[0],
         generation=row[1],
@@ -82,7 +177,7 @@ def attempt_of(row: Sequence[Any]) -> Attempt:
 
 
 def schedule_of(row: Sequence[Any]) -> ScheduleRecord:
-    """Build a schedule from its first columns."""
+    """Build a schedule from the columns of `SCHEDULE`, which come first."""
     return ScheduleRecord(
         id=row[0],
         spec=row[1],

@@ -62,6 +62,11 @@ def extras_of(text: str | None) -> Extras:
         return NO_EXTRAS
 
 
+def mark_to_text(by: str, reason: str, at_ms: int) -> str:
+    """Write who did something, why and when."""
+    return json.dumps({"by": clean(by), "reason": clean(reason), "at": at_ms})
+
+
 def mark_of(text: str | None) -> Mark | None:
     """Read who did something, why and when."""
     if text is None:

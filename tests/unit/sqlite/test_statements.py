@@ -9,6 +9,7 @@ import pytest
 
 from lamplighter.engines.sqlite import database
 from lamplighter.engines.sqlite.statements import Statement, load
+from lamplighter.model.fields import ATTEMPT, JOB
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,3 +137,12 @@ def test_the_intended_index_serves(verb: str, name: str, index: str, tmp_path: P
     assert any(index in line for line in lines), lines
     if verb in {"claim", "due_schedules", "inspect_schedules", "runs"} or name == "logs":
         assert not any("TEMP B-TREE" in line for line in lines), lines
+
+
+def test_the_columns_of_a_group_are_written_where_its_name_stands() -> None:
+    insert = load("settle")["history"]
+    assert insert.names == ATTEMPT
+    assert f"INSERT INTO attempt ({', '.join(ATTEMPT)})" in insert.text
+
+    claimed = load("claim")["in_line"].text
+    assert f"SELECT {', '.join(f'job.{name}' for name in JOB)}, job.seq" in claimed

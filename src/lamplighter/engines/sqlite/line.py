@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model import stride
+from lamplighter.model.fields import JOB
 
 if TYPE_CHECKING:
     from lamplighter.engines.sqlite.catalog import AskedBand
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
 
 SQL = load("claim")
 
-SEQ, DUE, ARGS, COST = 0, 2, 3, 13
+DUE, ARGS, COST = map(JOB.index, ("due", "args", "cost"))
+SEQ, LEASE = len(JOB), len(JOB) + 1
+"""Where these stand in a row of a job that may be handed out."""
+_TURN = _TENANT = len(JOB) + 2
+_TIME = _TENANT + 1
 _BEFORE_ALL = -1
-_TURN_COLUMNS = 6
 _PAGE_LIMIT = 128
 
 Entry = tuple[int, str, int, int, "Turn"]
@@ -66,15 +70,16 @@ class Turn:
 
     def __init__(self, lane: int, row: Row) -> None:
         self.lane = lane
-        self.tenant: str = row[0]
-        self.time: int = row[1]
-        self.due: int = row[2]
-        self.seq: int = row[3]
-        self.share: int = row[4]
-        self.weight: int = row[5]
+        self.tenant: str
+        self.time: int
+        self.due: int
+        self.seq: int
+        self.share: int
+        self.weight: int
+        self.tenant, self.time, self.due, self.seq, self.share, self.weight = row[_TURN:]
         self.entry: Entry | None = None
         """Its valid place in the heap; an older entry of the same turn is skipped when met."""
-        self.jobs: list[Row] = [row[_TURN_COLUMNS:]]
+        self.jobs: list[Row] = [row]
         """Jobs read and not taken, the next one last."""
         self.last = (self.due, self.seq)
         """Due time and sequence of the last job read."""
@@ -173,7 +178,7 @@ class Line:
             turn.entry = None
             if head is not None:
                 turn.due, turn.seq = head
-                turn.jobs.append((turn.seq, "", turn.due))
+                turn.jobs.append(())
                 if turn.due <= self._tx.now:
                     turn.entry = (turn.time, turn.tenant, *head, turn)
 
@@ -200,11 +205,11 @@ class Line:
         limit = min(self._room.page, _PAGE_LIMIT)
         rows = self._tx.all(SQL["in_line"], lane, self.band.id, *after, limit)
         if len(rows) == limit:
-            self._bounds[lane] = (rows[-1][1], rows[-1][0])
+            self._bounds[lane] = (rows[-1][_TIME], rows[-1][_TENANT])
         else:
             self._bounds.pop(lane, None)
         for row in rows:
-            if (lane, row[0]) not in self.turns:
+            if (lane, row[_TENANT]) not in self.turns:
                 self._stand(self._enter(lane, row))
 
     def _longest_of(self, lane: int, before: int) -> list[Turn]:
@@ -219,7 +224,7 @@ class Line:
         found = [t for t in touched if t.entry and t.due < before and t.jobs]
         limit = len(touched) + 1
         for row in self._tx.all(SQL["longest"], lane, self.band.id, before, limit):
-            turn = self.turns.get((lane, row[0]))
+            turn = self.turns.get((lane, row[_TENANT]))
             if turn is None:
                 turn = self._enter(lane, row)
                 self._stand(turn)
@@ -247,8 +252,6 @@ class Line:
 
     def _stand(self, turn: Turn) -> None:
         """Put a turn in line, by its time and its first job."""
-        head = turn.jobs[-1]
-        turn.due, turn.seq = head[DUE], head[SEQ]
         turn.entry = (turn.time, turn.tenant, turn.due, turn.seq, turn)
         heapq.heappush(self._heap, turn.entry)
 
@@ -256,7 +259,11 @@ class Line:
         """Tell whether the turn has a due job at its head, reading its jobs as needed."""
         if turn.unknown:
             self._read_jobs(turn)
-        return bool(turn.jobs) and turn.jobs[-1][DUE] <= self._tx.now
+        if not turn.jobs:
+            return False
+        head = turn.jobs[-1]
+        turn.due, turn.seq = head[DUE], head[SEQ]
+        return turn.due <= self._tx.now
 
     def _read_jobs(self, turn: Turn) -> None:
         # One more than its likely share: the one after the last taken is the turn's new head.

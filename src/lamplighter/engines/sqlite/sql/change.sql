@@ -36,10 +36,7 @@ SET state = 'waiting',
     due = :now,
     lane = :lane,
     generation = generation + :lives,
-    attempt = 0,
-    crashes = 0,
-    losses = 0,
-    suspect = 0,
+    @counters.zeros@,
     hold = NULL,
     cancel = NULL,
     worker = NULL,
@@ -56,10 +53,8 @@ WHERE seq = :seq;
 -- name: keep_success
 -- The attempt that succeeded stands in the job alone; a new life would overwrite it.
 -- in: seq
-INSERT INTO attempt (
-    job_id, generation, lease, nonce, number, worker, outcome, started, finished, error
-)
-SELECT id, generation, lease, nonce, attempt + 1, worker, state, claimed, finished, NULL
+INSERT INTO attempt (@attempt.columns@)
+SELECT id, generation, lease, attempt + 1, worker, state, claimed, finished, NULL, nonce
 FROM job
 WHERE seq = :seq AND state = 'succeeded'
 ON CONFLICT DO NOTHING;

@@ -6,10 +6,10 @@
 SELECT 1 FROM request WHERE nonce = :nonce;
 
 -- name: still_running
--- The jobs of a repeated request. Index: job_running (whole, it is small).
+-- The jobs of a repeated request; none is known to have started. Index: job_running (whole, it is
+-- small).
 -- in: nonce
-SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
-       generation, cost, schedule, lease, nonce, worker, handout, lane
+SELECT @job.columns@, @claim.columns@, 0, lane
 FROM job
 WHERE state = 'running' AND nonce = :nonce
 ORDER BY handout;
@@ -55,19 +55,16 @@ SET awake = 1,
     )
 WHERE lane = :lane AND tenant = :tenant;
 
+-- part: head
+-- The first job of a turn, then the turn.
+@job.columns(job)@, job.seq, job.lease,
+turn.tenant, turn.time, turn.due, turn.seq, coalesce(share.time, 0), coalesce(tenant.weight, 1)
+
 -- name: in_line
 -- A page of a lane's awake turns in line, after a place, each with its first job.
 -- Index: turn_in_line, then the job's row.
 -- in: lane, band, time, tenant, limit
-SELECT turn.tenant,
-       turn.time,
-       turn.due,
-       turn.seq,
-       coalesce(share.time, 0),
-       coalesce(tenant.weight, 1),
-       job.seq, job.id, job.due, job.args, job.tenant, job.created, job.delivery, job.extras,
-       job.attempt, job.crashes, job.losses, job.suspect, job.generation, job.cost, job.schedule,
-       job.lease
+SELECT @head@
 FROM turn INDEXED BY turn_in_line
 CROSS JOIN job ON job.seq = turn.seq
 LEFT JOIN share ON share.band = :band AND share.tenant = turn.tenant
@@ -81,15 +78,7 @@ LIMIT :limit;
 -- name: longest
 -- The awake turns of a lane by how long their head has been due. Index: turn_longest, then the row.
 -- in: lane, band, before, limit
-SELECT turn.tenant,
-       turn.time,
-       turn.due,
-       turn.seq,
-       coalesce(share.time, 0),
-       coalesce(tenant.weight, 1),
-       job.seq, job.id, job.due, job.args, job.tenant, job.created, job.delivery, job.extras,
-       job.attempt, job.crashes, job.losses, job.suspect, job.generation, job.cost, job.schedule,
-       job.lease
+SELECT @head@
 FROM turn INDEXED BY turn_longest
 CROSS JOIN job ON job.seq = turn.seq
 LEFT JOIN share ON share.band = :band AND share.tenant = turn.tenant
@@ -101,8 +90,7 @@ LIMIT :limit;
 -- name: waiting
 -- The next jobs of a turn, after a place. Index: job_waiting.
 -- in: lane, tenant, due, seq, limit
-SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
-       generation, cost, schedule, lease
+SELECT @job.columns@, seq, lease
 FROM job INDEXED BY job_waiting
 WHERE lane = :lane
   AND tenant = :tenant

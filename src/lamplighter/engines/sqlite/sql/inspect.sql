@@ -1,19 +1,34 @@
 -- Reads for people and programs that look. Nothing here changes anything.
 
+-- part: stored
+@job.columns(job)@, @claim.columns(job)@, @record.columns(job)@, progress.value
+
+-- part: called
+-- Whether the handler of a running job was called, as far as is known.
+CASE
+    WHEN state <> 'running' THEN 1
+    WHEN delivery IS NOT NULL THEN started = job.lease
+    ELSE NOT EXISTS (
+        SELECT 1 FROM worker AS holder
+        WHERE holder.id = substr(job.worker, 1, instr(job.worker || '/', '/') - 1)
+          AND instr(holder.unstarted, job.id) > 0
+    )
+END
+
+-- part: these_lanes
+(:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
+
+-- part: these_tenants
+(:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
+
+-- part: this_tag
+-- What cannot be read has no tag.
+(:tag IS NULL OR (json_valid(extras)
+                  AND :tag IN (SELECT value FROM json_each(extras, '$.tags'))))
+
 -- name: job
 -- in: id
-SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
-       generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
-       claimed, expires, finished, reason, result, result_note, error, progress.value,
-       CASE
-           WHEN state <> 'running' THEN 1
-           WHEN delivery IS NOT NULL THEN started = job.lease
-           ELSE NOT EXISTS (
-               SELECT 1 FROM worker AS holder
-               WHERE holder.id = substr(job.worker, 1, instr(job.worker || '/', '/') - 1)
-                 AND instr(holder.unstarted, job.id) > 0
-           )
-       END
+SELECT @stored@, @called@, seq, lane
 FROM job
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE id = :id;
@@ -26,29 +41,16 @@ SELECT seq FROM job WHERE seq < :before ORDER BY seq DESC LIMIT 1 OFFSET :stretc
 -- name: jobs
 -- Jobs of a stretch, newest first, without most of those that a filter does not mean: states,
 -- lanes and tenants are JSON lists, or NULL for all. The rest of the filter looks at the records.
--- What cannot be read has no tag.
 -- in: before, beyond, states, lanes, tenants, tag, after, until, held, tried, failed, limit
-SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
-       generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
-       claimed, expires, finished, reason, result, result_note, error, progress.value,
-       CASE
-           WHEN state <> 'running' THEN 1
-           WHEN delivery IS NOT NULL THEN started = job.lease
-           ELSE NOT EXISTS (
-               SELECT 1 FROM worker AS holder
-               WHERE holder.id = substr(job.worker, 1, instr(job.worker || '/', '/') - 1)
-                 AND instr(holder.unstarted, job.id) > 0
-           )
-       END
+SELECT @stored@, @called@, seq, lane
 FROM job
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE seq < :before
   AND seq > :beyond
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
-  AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
-  AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
-  AND (:tag IS NULL OR (json_valid(extras)
-                        AND :tag IN (SELECT value FROM json_each(extras, '$.tags'))))
+  AND @these_lanes@
+  AND @these_tenants@
+  AND @this_tag@
   AND (:after IS NULL OR finished >= :after)
   AND (:until IS NULL OR finished < :until)
   AND (:held = 0 OR hold IS NOT NULL)
@@ -68,22 +70,20 @@ LIMIT 1 OFFSET :stretch;
 -- name: dead
 -- Dead letters, newest first, without most of those that a filter does not mean. Index: job_dead.
 -- in: finished, seq, beyond_finished, beyond_seq, lanes, tenants, limit
-SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
-       generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
-       claimed, expires, finished, reason, result, result_note, error, progress.value, 1
+SELECT @stored@, 1, finished, seq, lane
 FROM job INDEXED BY job_dead
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
 WHERE state = 'dead'
   AND (finished, seq) < (:finished, :seq)
   AND (finished, seq) > (:beyond_finished, :beyond_seq)
-  AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
-  AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
+  AND @these_lanes@
+  AND @these_tenants@
 ORDER BY finished DESC, seq DESC
 LIMIT :limit;
 
 -- name: dead_groups
 -- The newest dead letters by lane and fingerprint; the columns behind the greatest of their times
--- are those of the job that has it. What cannot be read has no fingerprint and no tag.
+-- are those of the job that has it. What cannot be read has no fingerprint.
 -- Index: job_dead.
 -- in: stretch, lanes, tenants, prints, tag, after, until
 SELECT lane, print, count(*), max(printf('%020d %020d', finished, seq)), finished, id, reason, error
@@ -96,11 +96,10 @@ FROM (
     ORDER BY finished DESC, seq DESC
     LIMIT :stretch
 )
-WHERE (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
-  AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
+WHERE @these_lanes@
+  AND @these_tenants@
   AND (:prints IS NULL OR print IN (SELECT value FROM json_each(:prints)))
-  AND (:tag IS NULL OR (json_valid(extras)
-                        AND :tag IN (SELECT value FROM json_each(extras, '$.tags'))))
+  AND @this_tag@
   AND (:after IS NULL OR finished >= :after)
   AND (:until IS NULL OR finished < :until)
 GROUP BY lane, print;
@@ -298,7 +297,7 @@ ORDER BY joined, id;
 -- The rows of history, and the job's own if it runs, or succeeded, in an attempt without a row;
 -- newest first.
 -- in: job_id, until, limit
-SELECT job_id, generation, lease, number, worker, outcome, started, finished, error, nonce
+SELECT @attempt.columns@
 FROM attempt
 WHERE job_id = :job_id AND (:until IS NULL OR lease <= :until)
 UNION ALL

@@ -3,16 +3,14 @@
 -- name: schedule
 -- Index: schedule_id.
 -- in: tenant, id
-SELECT id, spec, tenant, type, version, cursor, due, created, changed, fired, skipped, failures,
-       last_due, last_job, hold, backfill, zones
+SELECT @schedule.columns@
 FROM schedule
 WHERE tenant = :tenant AND id = :id;
 
 -- name: schedules
 -- A stretch of schedules from a tenant and an id on, or after it. Index: schedule_id.
 -- in: tenant, id, after, limit
-SELECT id, spec, tenant, type, version, cursor, due, created, changed, fired, skipped, failures,
-       last_due, last_job, hold, backfill, zones
+SELECT @schedule.columns@
 FROM schedule INDEXED BY schedule_id
 WHERE (tenant, id) >= (:tenant, :id) AND ((tenant, id) <> (:tenant, :id) OR NOT :after)
 ORDER BY tenant, id

@@ -11,8 +11,7 @@ UPDATE job SET expires = :now + lease_ms WHERE state = 'running' AND expires > :
 
 -- name: expired
 -- in: now, limit
-SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
-       generation, cost, schedule, lease, nonce, worker, handout, lane, started, :now - expires
+SELECT @job.columns@, @claim.columns@, started = lease, :now - expires, lane
 FROM job INDEXED BY job_running
 WHERE state = 'running' AND expires <= :now
 ORDER BY expires
@@ -20,8 +19,7 @@ LIMIT :limit;
 
 -- name: claims_of
 -- in: worker
-SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
-       generation, cost, schedule, lease, nonce, worker, handout, lane, started
+SELECT @job.columns@, @claim.columns@, started = lease, lane
 FROM job INDEXED BY job_running
 WHERE state = 'running' AND worker = :worker
 ORDER BY handout;

@@ -25,15 +25,12 @@ SET state = 'succeeded',
 WHERE seq = :seq AND state = 'running' AND lease = :lease AND nonce = :nonce;
 
 -- name: end
--- in: state, now, reason, attempt, crashes, losses, suspect, error, fingerprint, seq, lease, nonce
+-- in: state, now, reason, @counters.columns@, error, fingerprint, seq, lease, nonce
 UPDATE job
 SET state = :state,
     finished = :now,
     reason = :reason,
-    attempt = :attempt,
-    crashes = :crashes,
-    losses = :losses,
-    suspect = :suspect,
+    @counters.assignments@,
     error = :error,
     fingerprint = :fingerprint,
     cancel = CASE WHEN :state = 'cancelled' THEN cancel END,
@@ -41,26 +38,19 @@ SET state = :state,
 WHERE seq = :seq AND state = 'running' AND lease = :lease AND nonce = :nonce;
 
 -- name: wait
--- in: due, lane, attempt, crashes, losses, suspect, error, fingerprint, seq, lease, nonce
+-- in: due, lane, @counters.columns@, error, fingerprint, seq, lease, nonce
 UPDATE job
 SET state = 'waiting',
     due = :due,
     lane = :lane,
-    attempt = :attempt,
-    crashes = :crashes,
-    losses = :losses,
-    suspect = :suspect,
+    @counters.assignments@,
     error = coalesce(:error, error),
     fingerprint = coalesce(:fingerprint, fingerprint),
     expires = NULL
 WHERE seq = :seq AND state = 'running' AND lease = :lease AND nonce = :nonce;
 
 -- name: history
--- in: job_id, generation, lease, nonce, number, worker, outcome, started, finished, error
-INSERT INTO attempt (
-    job_id, generation, lease, nonce, number, worker, outcome, started, finished, error
-)
-VALUES (
-    :job_id, :generation, :lease, :nonce, :number, :worker, :outcome, :started, :finished, :error
-)
+-- in: @attempt.columns@
+INSERT INTO attempt (@attempt.columns@)
+VALUES (@attempt.values@)
 ON CONFLICT DO NOTHING;

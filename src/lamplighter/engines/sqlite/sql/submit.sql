@@ -4,11 +4,9 @@
 SELECT coalesce(max(seq), 0) FROM job;
 
 -- name: insert
--- in: seq, id, lane, tenant, due, created, args, extras, delivery, cost, size, schedule, hold
-INSERT INTO job (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, size,
-                 schedule, hold)
-VALUES (:seq, :id, :lane, :tenant, 'waiting', :due, :created, :args, :extras, :delivery, :cost,
-        :size, :schedule, :hold)
+-- in: @submitted.columns@, seq, lane, size, hold
+INSERT INTO job (@submitted.columns@, seq, lane, size, hold, state)
+VALUES (@submitted.values@, :seq, :lane, :size, :hold, 'waiting')
 ON CONFLICT (id) DO NOTHING;
 
 -- name: known

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records, runs, turns
+from lamplighter.engines.sqlite import runs, turns
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model.changes import TABLES, Action, Changed, Effect, Situation, answers
 from lamplighter.model.job import JobState, base_requirement
@@ -56,7 +56,7 @@ def change(
         job = _Job(*row)
         number = found[job.id] = job.situation(tx.now)
         chosen.setdefault(Effect(effects[number]), []).append(job)
-    mark = records.mark_to_text(by, reason, tx.now)
+    mark = texts.mark_to_text(by, reason, tx.now)
     for effect, jobs in chosen.items():
         _carry_out(tx, effect, jobs, mark, reason)
     return found

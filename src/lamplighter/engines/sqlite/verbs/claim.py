@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
-from lamplighter.engines.sqlite.line import ARGS, DUE, SEQ, Line, Room, Turn
+from lamplighter.engines.sqlite.line import ARGS, LEASE, SEQ, Line, Room, Turn
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model import stride
 from lamplighter.model.job import Claim, Fence
+from lamplighter.port import rows
 from lamplighter.port.values import Claimed
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 SQL = load("claim")
 
 _NEVER = 9_000_000_000_000_000
-_LEASE = 15
 
 
 def claim(tx: Transaction, request: ClaimRequest) -> Claimed:
@@ -104,11 +103,11 @@ def _write(tx: Transaction, request: ClaimRequest, counters: list[_Counter]) -> 
             continue
         tx.run(SQL["set_handouts"], counter.handouts, counter.queue)
         for number, row, lane in counter.taken:
-            lease = row[_LEASE] + 1
+            lease = row[LEASE] + 1
             runs.append((lease, nonce, worker, number, tx.now, expires, request.lease_ms, row[SEQ]))
             claims.append(
                 Claim(
-                    job=records.claimed_job(row, by_id(lane)),
+                    job=rows.job_of(row, by_id(lane)),
                     fence=Fence(lease, nonce),
                     worker=worker,
                     handout=number,
@@ -133,8 +132,7 @@ def _write_lines(tx: Transaction, lines: list[Line]) -> None:
             if turn.entry is not None:
                 moved.append((1, turn.time, turn.due, turn.seq, turn.lane, turn.tenant))
             elif turn.jobs:
-                head = turn.jobs[-1]
-                moved.append((0, turn.time, head[DUE], head[SEQ], turn.lane, turn.tenant))
+                moved.append((0, turn.time, turn.due, turn.seq, turn.lane, turn.tenant))
             else:
                 done.append((turn.lane, turn.tenant))
         if done:
@@ -158,7 +156,5 @@ def _poll_after(tx: Transaction, request: ClaimRequest) -> int | None:
 
 
 def _still_running(tx: Transaction, nonce: str) -> list[Claim]:
-    return [
-        records.held_claim(row, tx.catalog.by_id(row[19]))
-        for row in tx.all(SQL["still_running"], nonce)
-    ]
+    found = tx.all(SQL["still_running"], nonce)
+    return [rows.claim_of(row, tx.catalog.by_id(row[-1])) for row in found]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs import inspect
 from lamplighter.model.job import JobState, version_in
 from lamplighter.port import texts
 from lamplighter.port.reasons import Surroundings, reasons
+from lamplighter.port.rows import stored_record_of
 from lamplighter.port.values import BEHIND_LIMIT, Explanation
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ def explain(tx: Transaction, job_id: str) -> Explanation | None:
     row = tx.one(SQL["job"], job_id)
     if row is None:
         return None
-    record = records.record_of(row, tx.catalog.by_id(row[19]), tx.now)
+    *_, seq, lane = row
+    record = stored_record_of(row, tx.catalog.by_id(lane), tx.now)
     if record.state is JobState.WAITING:
-        around = _around(tx, record.job, row[0], row[19])
+        around = _around(tx, record.job, seq, lane)
     elif record.state is JobState.RUNNING:
         around = Surroundings(now_ms=tx.now, types=inspect.types(tx), workers=inspect.workers(tx))
     else:

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs.overlap import BY, Judge, Standing, standing_of
 from lamplighter.port import texts
@@ -82,7 +81,7 @@ def _row(now: int, firing: Firing, standing: Standing) -> Row:
     wake = firing.due_ms
     if standing.ended:
         wake = now if wake is None else min(wake, now)
-    hold = None if firing.hold is None else records.mark_to_text(BY, firing.hold, now)
+    hold = None if firing.hold is None else texts.mark_to_text(BY, firing.hold, now)
     return (
         firing.next_cursor_ms,
         firing.due_ms,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs.wishes import Current, each
+from lamplighter.port import texts
 from lamplighter.port.schedules import ScheduleAnswer, ScheduleChanged
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def hold_schedules(
     tx: Transaction, ids: Sequence[str], by: str, reason: str, tenant: str
 ) -> list[ScheduleChanged]:
     """Hold each; the first mark stays."""
-    mark = records.mark_to_text(by, reason, tx.now)
+    mark = texts.mark_to_text(by, reason, tx.now)
 
     def decide(schedule: Current) -> ScheduleAnswer:
         if schedule.held:

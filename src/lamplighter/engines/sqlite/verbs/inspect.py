@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model.job import Attempt, JobRecord, JobState, Level
 from lamplighter.model.journal import Piece
@@ -13,7 +12,7 @@ from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, at_work, health
-from lamplighter.port.rows import attempt_of, tenant_of
+from lamplighter.port.rows import attempt_of, stored_record_of, tenant_of
 from lamplighter.port.values import (
     COUNT_LIMIT,
     LEVEL_LIMIT,
@@ -63,9 +62,9 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
     """
     coarse: tuple[object, ...] = (_lanes(tx, which), _listed(which.tenants))
     if statuses_of(which) == frozenset({"dead"}):
-        name, keys = "dead", (25, 0)
+        name, keys = "dead", (-3, -2)
     else:
-        name, keys, coarse = "jobs", (0,), _coarse(which, *coarse)
+        name, keys, coarse = "jobs", (-2,), _coarse(which, *coarse)
     place = place_of(cursor, len(keys))
     beyond = tx.one(SQL[f"beyond_{name}"], *place, SCAN_LIMIT)
     end = (-1,) * len(keys) if beyond is None else tuple(beyond)
@@ -306,4 +305,4 @@ def dead_groups(tx: Transaction, which: JobFilter, most: int) -> DeadGroups:
 
 
 def _record(tx: Transaction, row: Row) -> JobRecord:
-    return records.record_of(row, tx.catalog.by_id(row[19]), tx.now)
+    return stored_record_of(row, tx.catalog.by_id(row[-1]), tx.now)

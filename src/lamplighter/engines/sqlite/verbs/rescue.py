@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
+from lamplighter.port.rows import claim_of
 from lamplighter.port.values import Expired
 
 if TYPE_CHECKING:
@@ -29,14 +29,12 @@ def cut_leases(tx: Transaction) -> None:
 def rescue(tx: Transaction, limit: int) -> list[Expired]:
     """Read expired claims, longest overdue first."""
     return [
-        Expired(records.held_claim(row, tx.catalog.by_id(row[19]), started=row[20]), row[21])
+        Expired(claim_of(row, tx.catalog.by_id(row[-1])), row[-2])
         for row in tx.all(SQL["expired"], tx.now, limit)
     ]
 
 
 def claims_of(tx: Transaction, worker: str) -> list[Claim]:
     """Read what a worker holds."""
-    return [
-        records.held_claim(row, tx.catalog.by_id(row[19]), started=row[20])
-        for row in tx.all(SQL["claims_of"], worker)
-    ]
+    found = tx.all(SQL["claims_of"], worker)
+    return [claim_of(row, tx.catalog.by_id(row[-1])) for row in found]

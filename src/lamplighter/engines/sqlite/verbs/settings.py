@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model import stride
+from lamplighter.port import texts
 
 if TYPE_CHECKING:
     from lamplighter.engines.sqlite.transaction import Transaction
@@ -45,4 +45,4 @@ def put_type(tx: Transaction, name: str, settings: TypeSettings, by: str, reason
 
 
 def _mark(tx: Transaction, by: str, reason: str, *, held: bool) -> str | None:
-    return records.mark_to_text(by, reason, tx.now) if held else None
+    return texts.mark_to_text(by, reason, tx.now) if held else None

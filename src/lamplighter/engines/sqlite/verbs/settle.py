@@ -149,5 +149,5 @@ def _attempt(settlement: Settlement, row: Row, following: Next, error: str | Non
     number = row[13] + 1
     generation, started, worker = row[10], row[11], row[12]
     return (
-        settlement.id, generation, lease, nonce, number, worker, outcome, started, now, error,
+        settlement.id, generation, lease, number, worker, outcome, started, now, error, nonce,
     )  # fmt: skip

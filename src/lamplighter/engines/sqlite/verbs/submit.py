@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records, turns
+from lamplighter.engines.sqlite import turns
 from lamplighter.engines.sqlite.statements import load
-from lamplighter.model.job import Delivery
 from lamplighter.port import texts
+from lamplighter.port.rows import row_of
 from lamplighter.port.values import SubmitAnswer, Submitted
 
 if TYPE_CHECKING:
@@ -38,9 +38,20 @@ def store(tx: Transaction, jobs: Sequence[NewJob], held: tuple[str, str] = _HELD
 
     ``held`` says who holds some of them, and why.
     """
-    rows = _rows(tx, jobs, held)
+    last = tx.one(SQL["last"])
+    lane_of, now = tx.catalog.lane, tx.now
+    mark = texts.mark_to_text(*held, now)
+    rows: list[Row] = []
+    places: list[tuple[int, str, int, int]] = []
+    for seq, job in enumerate(jobs, last[0] + 1 if last else 1):
+        due = now + job.delay_ms if job.run_at_ms is None else max(now, job.run_at_ms)
+        lane = lane_of(tx, job.queue, job.level, job.type, job.requirement).id
+        hold = mark if job.held else None
+        rows.append((*row_of(job, created=now, due=due), seq, lane, len(job.args), hold))
+        if hold is None:
+            places.append((lane, job.tenant, due, seq))
     tx.many(SQL["insert"], rows)
-    turns.place(tx, ((row[2], row[3], row[4], row[0]) for row in rows if row[12] is None))
+    turns.place(tx, places)
     for job in jobs:
         if job.key is not None:
             key = job.key
@@ -84,31 +95,3 @@ def _by_key(
     if body != job.key.body:
         return Submitted(owner, SubmitAnswer.CONFLICT)
     return Submitted(owner, SubmitAnswer.ALREADY if alive else SubmitAnswer.GONE)
-
-
-def _rows(tx: Transaction, jobs: Sequence[NewJob], held: tuple[str, str]) -> list[Row]:
-    last = tx.one(SQL["last"])
-    seq: int = last[0] if last else 0
-    lane_of, now = tx.catalog.lane, tx.now
-    rows: list[Row] = []
-    for job in jobs:
-        seq += 1
-        due = now + job.delay_ms if job.run_at_ms is None else max(now, job.run_at_ms)
-        rows.append(
-            (
-                seq,
-                job.id,
-                lane_of(tx, job.queue, job.level, job.type, job.requirement).id,
-                job.tenant,
-                due,
-                now,
-                job.args,
-                texts.extras_to_text(job.extras),
-                job.delivery.value if job.delivery is Delivery.AT_MOST_ONCE else None,
-                job.cost,
-                len(job.args),
-                job.schedule,
-                records.mark_to_text(*held, now) if job.held else None,
-            ),
-        )
-    return rows

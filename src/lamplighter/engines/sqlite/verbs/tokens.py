@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
+from lamplighter.port import texts
 from lamplighter.port.access import TokenPage
 from lamplighter.port.rows import token_of
 from lamplighter.port.values import ChangeAnswer
@@ -30,7 +30,7 @@ def put_token(tx: Transaction, new: NewToken, by: str) -> ChangeAnswer:
 
 def revoke_token(tx: Transaction, prefix: str, by: str, reason: str) -> ChangeAnswer:
     """Mark a token as revoked."""
-    if tx.run(SQL["revoke"], records.mark_to_text(by, reason, tx.now), tx.now, prefix):
+    if tx.run(SQL["revoke"], texts.mark_to_text(by, reason, tx.now), tx.now, prefix):
         return ChangeAnswer.DONE
     return ChangeAnswer.UNKNOWN if token(tx, prefix) is None else ChangeAnswer.ALREADY
 
