@@ -122,6 +122,13 @@ class Catalog:
         self._asked.clear()
         return lane
 
+    def beside(self, tx: Transaction, lane_id: int, requirement: str) -> int:
+        """Return the number of the lane that differs from one in its requirement alone."""
+        lane = self._by_id[lane_id]
+        if lane.requirement == requirement:
+            return lane_id
+        return self.lane(tx, lane.queue, lane.level, lane.type, requirement).id
+
     def by_id(self, lane_id: int) -> Lane:
         """Give the lane with this number."""
         return self._by_id[lane_id]

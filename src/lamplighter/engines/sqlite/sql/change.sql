@@ -8,7 +8,7 @@ SELECT job.id, job.seq, job.state, job.lane, job.tenant, job.due, job.hold IS NO
 FROM json_each(:ids) AS given
 CROSS JOIN job ON job.id = given.value;
 
--- name: end
+-- name: cancel
 -- in: now, mark, reason, seq
 UPDATE job SET state = 'cancelled', finished = :now, cancel = :mark, reason = :reason WHERE seq = :seq;
 
@@ -28,7 +28,7 @@ UPDATE job SET hold = NULL WHERE seq = :seq;
 -- in: now, seq
 UPDATE job SET due = :now WHERE seq = :seq;
 
--- name: run_again
+-- name: revive
 -- Same id, generation + lives: 0 when a dead job goes on. The lease number goes on growing.
 -- in: now, lane, lives, seq
 UPDATE job
@@ -59,23 +59,6 @@ FROM job
 WHERE seq = :seq AND state = 'succeeded'
 ON CONFLICT DO NOTHING;
 
--- name: remove
--- Also used by prune, as are the three below.
--- in: seq
-DELETE FROM job WHERE seq = :seq AND state IN ('succeeded', 'dead', 'cancelled', 'expired');
-
--- name: history
--- in: job_id
-DELETE FROM attempt WHERE job_id = :job_id;
-
--- name: log
--- in: job_id
-DELETE FROM log WHERE job_id = :job_id;
-
--- name: progress
--- in: job_id
-DELETE FROM progress WHERE job_id = :job_id;
-
 -- name: key
 -- A key is as old as its job. Indexes: the row itself, idempotency_age.
 -- in: seq, job_id
@@ -86,5 +69,5 @@ WHERE created = (SELECT job.created FROM job WHERE job.seq = :seq) AND job_id = 
 -- From now on what is deleted is written over; otherwise that is left to who uses the space next.
 PRAGMA secure_delete = ON;
 
--- name: leave
+-- name: write_over_no_more
 PRAGMA secure_delete = OFF;

@@ -119,19 +119,6 @@ CROSS JOIN job ON job.seq = (
     LIMIT 1
 );
 
--- name: run
--- in: lease, nonce, worker, handout, now, expires, lease_ms, seq
-UPDATE job
-SET state = 'running',
-    lease = :lease,
-    nonce = :nonce,
-    worker = :worker,
-    handout = :handout,
-    claimed = :now,
-    expires = :expires,
-    lease_ms = :lease_ms
-WHERE seq = :seq AND state = 'waiting' AND hold IS NULL;
-
 -- name: turn
 -- in: awake, time, due, seq, lane, tenant
 UPDATE turn

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from lamplighter.engines.sqlite import runs, turns
+from lamplighter.engines.sqlite import moves
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model.changes import TABLES, Action, Changed, Effect, Situation, answers
 from lamplighter.model.job import JobState, base_requirement
@@ -15,18 +14,18 @@ from lamplighter.port import texts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lamplighter.engines.sqlite.transaction import Row, Transaction
+    from lamplighter.engines.sqlite.transaction import Transaction
 
 SQL = load("change")
+_RUN_AGAIN = load("runs")["again"]
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(NamedTuple):
     """A job as it was found."""
 
     id: str
     seq: int
-    state: JobState
+    state: str
     lane: int
     tenant: str
     due: int
@@ -40,9 +39,8 @@ class _Job:
         return self.state == JobState.WAITING and not self.held
 
     def situation(self, now: int) -> int:
-        return Situation(
-            JobState(self.state), bool(self.held), bool(self.cancelling), self.due <= now
-        ).number
+        held, cancelling = bool(self.held), bool(self.cancelling)
+        return Situation(JobState(self.state), held, cancelling, self.due <= now).number
 
 
 def change(
@@ -53,7 +51,7 @@ def change(
     found: dict[str, int] = {}
     chosen: dict[Effect, list[_Job]] = {}
     for row in tx.all(SQL["current"], json.dumps(list(ids))):
-        job = _Job(*row)
+        job = _Job._make(row)
         number = found[job.id] = job.situation(tx.now)
         chosen.setdefault(Effect(effects[number]), []).append(job)
     mark = texts.mark_to_text(by, reason, tx.now)
@@ -76,54 +74,50 @@ def _carry_out(
         case Effect.NOTHING:
             pass
         case Effect.END:
-            _end(tx, jobs, mark, reason)
+            _cancel(tx, jobs, mark, reason)
         case Effect.ASK:
             tx.many(SQL["ask"], [(mark, job.seq) for job in jobs])
         case Effect.HOLD:
             tx.many(SQL["hold"], [(mark, job.seq) for job in jobs])
-            turns.recount(tx, [(job.lane, job.tenant) for job in jobs if job.in_turn])
+            moves.leave(tx, [(job.lane, job.tenant) for job in jobs if job.in_turn])
         case Effect.UNHOLD:
             tx.many(SQL["unhold"], [(job.seq,) for job in jobs])
             waiting = [job for job in jobs if job.state == JobState.WAITING]
-            turns.place(tx, [(job.lane, job.tenant, job.due, job.seq) for job in waiting])
+            moves.enter(tx, [(job.lane, job.tenant, job.due, job.seq) for job in waiting])
         case Effect.DUE_NOW:
             tx.many(SQL["due_now"], [(tx.now, job.seq) for job in jobs])
             standing = [job for job in jobs if job.in_turn]
-            turns.place(tx, [(job.lane, job.tenant, tx.now, job.seq) for job in standing])
+            moves.enter(tx, [(job.lane, job.tenant, tx.now, job.seq) for job in standing])
         case Effect.RESUME | Effect.RESTART:
-            _run_again(tx, jobs, lives=int(effect is Effect.RESTART))
+            _revive(tx, jobs, lives=int(effect is Effect.RESTART))
         case Effect.REMOVE:
-            remove(tx, [(job.seq, job.id) for job in jobs])
+            moves.remove(tx, [(job.seq, job.id) for job in jobs])
         case Effect.ERASE:
             _erase(tx, jobs)
 
 
-def _end(tx: Transaction, jobs: Sequence[_Job], mark: str, reason: str) -> None:
+def _cancel(tx: Transaction, jobs: Sequence[_Job], mark: str, reason: str) -> None:
     why = texts.clean(reason) or "cancelled"
-    tx.many(SQL["end"], [(tx.now, mark, why, job.seq) for job in jobs])
-    turns.recount(tx, [(job.lane, job.tenant) for job in jobs if job.in_turn])
-    ends = [(job.id, JobState.CANCELLED.value) for job in jobs if job.schedule is not None]
-    if ends:
-        runs.ended(tx, ends)
+    tx.many(SQL["cancel"], [(tx.now, mark, why, job.seq) for job in jobs])
+    moves.leave(tx, [(job.lane, job.tenant) for job in jobs if job.in_turn])
+    moves.end(tx, [(job.id, JobState.CANCELLED.value, job.schedule) for job in jobs])
 
 
-def _run_again(tx: Transaction, jobs: Sequence[_Job], *, lives: int) -> None:
+def _revive(tx: Transaction, jobs: Sequence[_Job], *, lives: int) -> None:
     """Let jobs that have ended run again, so many lives later."""
-    places: list[tuple[int, str, int, int]] = []
+    places: list[moves.Place] = []
     for job in jobs:
         if job.state == JobState.SUCCEEDED:
             tx.run(SQL["keep_success"], job.seq)
-        lane = tx.catalog.by_id(job.lane)
-        base = base_requirement(lane.requirement)
-        if base != lane.requirement:
-            job.lane = tx.catalog.lane(tx, lane.queue, lane.level, lane.type, base).id
-        tx.run(SQL["run_again"], tx.now, job.lane, lives, job.seq)
+        base = base_requirement(tx.catalog.by_id(job.lane).requirement)
+        lane = tx.catalog.beside(tx, job.lane, base)
+        tx.run(SQL["revive"], tx.now, lane, lives, job.seq)
         if lives:
-            tx.run(SQL["progress"], job.id)
+            tx.run(moves.SQL["remove_progress"], job.id)
         if job.schedule is not None:
-            runs.again(tx, job.id)
-        places.append((job.lane, job.tenant, tx.now, job.seq))
-    turns.place(tx, places)
+            tx.run(_RUN_AGAIN, job.id)
+        places.append((lane, job.tenant, tx.now, job.seq))
+    moves.enter(tx, places)
 
 
 def _erase(tx: Transaction, jobs: Sequence[_Job]) -> None:
@@ -131,14 +125,6 @@ def _erase(tx: Transaction, jobs: Sequence[_Job]) -> None:
     tx.all(SQL["write_over"])
     try:
         tx.many(SQL["key"], [(job.seq, job.id) for job in jobs])
-        remove(tx, [(job.seq, job.id) for job in jobs])
+        moves.remove(tx, [(job.seq, job.id) for job in jobs])
     finally:
-        tx.all(SQL["leave"])
-
-
-def remove(tx: Transaction, jobs: Sequence[Row]) -> None:
-    """Delete jobs, given as (seq, id), with their history, logs and progress."""
-    tx.many(SQL["remove"], [(seq,) for seq, _ in jobs])
-    ids = [(job_id,) for _, job_id in jobs]
-    for kept in ("history", "log", "progress"):
-        tx.many(SQL[kept], ids)
+        tx.all(SQL["write_over_no_more"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lamplighter.engines.sqlite import moves
 from lamplighter.engines.sqlite.line import ARGS, LEASE, SEQ, Line, Room, Turn
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model import stride
@@ -115,9 +116,7 @@ def _write(tx: Transaction, request: ClaimRequest, counters: list[_Counter]) -> 
             )
     if runs:
         tx.run(SQL["note_request"], nonce, tx.now)
-        changed = tx.many(SQL["run"], runs)
-        if changed != len(runs):
-            raise RuntimeError(f"claim wrote {changed} of {len(runs)} jobs: the index is wrong")
+        moves.start(tx, runs)
     return claims
 
 

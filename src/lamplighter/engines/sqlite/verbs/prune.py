@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from lamplighter.engines.sqlite import moves
 from lamplighter.engines.sqlite.statements import load
-from lamplighter.engines.sqlite.verbs.change import remove
 from lamplighter.port.values import RETENTION_FLOOR_MS, Pruned
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _remove(tx: Transaction, jobs: list[Row]) -> int:
         count += 1
         if pieces >= _PIECES:
             break
-    remove(tx, jobs[:count])
+    moves.remove(tx, jobs[:count])
     return count
 
 

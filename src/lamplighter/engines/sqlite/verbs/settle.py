@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from lamplighter.engines.sqlite import runs, turns
+from lamplighter.engines.sqlite import moves
+from lamplighter.engines.sqlite.moves import Stop
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs import record
-from lamplighter.model.job import TERMINAL, JobState, next_requirement
+from lamplighter.model.job import JobState
 from lamplighter.port import texts
 from lamplighter.port.values import SettleAnswer, Settled
 
@@ -23,131 +24,105 @@ _RUNNING = JobState.RUNNING.value
 _CANCELLED = JobState.CANCELLED.value
 
 
+class _Job(NamedTuple):
+    """A job as it was found."""
+
+    id: str
+    seq: int
+    state: str
+    lease: int
+    nonce: str | None
+    cancelling: bool
+    expires: int
+    """Of one that runs."""
+    lane: int
+    tenant: str
+    held: bool
+    generation: int
+    claimed: int
+    worker: str
+    attempt: int
+    schedule: str | None
+    started: int
+
+
 def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Settled]:
     """Check each fence, pick `next` or `cancelled`, write them all."""
     ids = json.dumps([settlement.id for settlement in settlements])
-    rows: dict[str, Row] = {row[0]: row for row in tx.all(SQL["current"], ids)}
-    pages = _Pages(tx)
+    found = {row[0]: _Job._make(row) for row in tx.all(SQL["current"], ids)}
+    settled: dict[str, JobState] = {}
+    stops: list[Stop] = []
+    attempts: list[Row] = []
     answers: list[Settled] = []
-    settled: dict[str, tuple[int, str, JobState]] = {}
     for settlement in settlements:
-        row = rows.get(settlement.id)
-        answer = _refusal(settlement, row, settled.get(settlement.id), tx.now)
+        job = found.get(settlement.id)
+        answer = _refusal(settlement, job, settled.get(settlement.id), tx.now)
         if answer is None:
-            assert row is not None  # noqa: S101 - `_refusal` answers for unknown jobs
+            assert job is not None  # noqa: S101 - `_refusal` answers for unknown jobs
             following = settlement.next
-            if row[5] and settlement.cancelled is not None:
+            if job.cancelling and settlement.cancelled is not None:
                 following = settlement.cancelled
-            pages.add(settlement, row, following)
-            fence = settlement.fence
-            settled[settlement.id] = (fence.lease, fence.nonce, following.state)
-            answer = Settled(settlement.id, SettleAnswer.DONE, following.state)
+            stop = _stop(settlement, job, following)
+            stops.append(stop)
+            if _is_kept(settlement, following.state):
+                attempts.append(_attempt(settlement, job, stop, tx.now))
             if settlement.journal is not None:
-                record.keep(tx, settlement.id, fence.lease, settlement.journal)
+                record.keep(tx, job.id, job.lease, settlement.journal)
+            settled[job.id] = following.state
+            answer = Settled(job.id, SettleAnswer.DONE, following.state)
         answers.append(answer)
-    pages.write()
+    moves.stop(tx, stops)
+    if attempts:
+        tx.many(SQL["history"], attempts)
     return answers
 
 
 def _refusal(
-    settlement: Settlement, row: Row | None, earlier: tuple[int, str, JobState] | None, now: int
+    settlement: Settlement, job: _Job | None, earlier: JobState | None, now: int
 ) -> Settled | None:
     """Answer for what must not be written; None when the fence holds."""
-    if row is None:
+    if job is None:
         return Settled(settlement.id, SettleAnswer.LOST, None)
     fence = settlement.fence
-    state = JobState(row[2]) if earlier is None else earlier[2]
-    if (row[3], row[4]) != (fence.lease, fence.nonce):
+    state = JobState(job.state) if earlier is None else earlier
+    if (job.lease, job.nonce) != (fence.lease, fence.nonce):
         return Settled(settlement.id, SettleAnswer.LOST, state)
-    if row[2] != _RUNNING or earlier is not None:
+    if job.state != _RUNNING or earlier is not None:
         return Settled(settlement.id, SettleAnswer.ALREADY, state)
-    if settlement.only_if_expired and row[6] > now:
+    if settlement.only_if_expired and job.expires > now:
         return Settled(settlement.id, SettleAnswer.RENEWED, state)
-    if settlement.only_if_unstarted and row[15] == fence.lease:
+    if settlement.only_if_unstarted and job.started == fence.lease:
         return Settled(settlement.id, SettleAnswer.STARTED, state)
     return None
 
 
-class _Pages:
-    """Rows to be written, collected by statement so that each runs once for all."""
-
-    def __init__(self, tx: Transaction) -> None:
-        self._tx = tx
-        self._succeeded: list[Row] = []
-        self._ended: list[Row] = []
-        self._waiting: list[Row] = []
-        self._history: list[Row] = []
-        self._places: list[tuple[int, str, int, int]] = []
-        self._ends: list[tuple[str, str]] = []
-        """Jobs of schedules that have ended, with their states."""
-
-    def add(self, settlement: Settlement, row: Row, following: Next) -> None:
-        seq, fence, now = row[1], settlement.fence, self._tx.now
-        guard = (seq, fence.lease, fence.nonce)
-        if row[14] is not None and following.state in TERMINAL:
-            self._ends.append((settlement.id, following.state.value))
-        if following.state is JobState.SUCCEEDED:
-            note = following.result_note and texts.clean(following.result_note)
-            self._succeeded.append((now, following.result, note, *guard))
-            return
-        error = texts.error_to_text(following.error)
-        fingerprint = following.error and texts.clean(following.error.fingerprint)
-        counters = (
-            following.attempt,
-            following.crashes,
-            following.losses,
-            int(following.suspect),
-            error,
-            fingerprint,
-        )
-        if following.state is JobState.WAITING:
-            due = now + following.delay_ms
-            moves = following.suspect or following.version is not None
-            lane = self._lane(row[7], following) if moves else row[7]
-            self._waiting.append((due, lane, *counters, *guard))
-            if not row[9]:
-                self._places.append((lane, row[8], due, seq))
-        else:
-            reason = None if following.reason is None else texts.clean(following.reason)
-            self._ended.append((following.state.value, now, reason, *counters, *guard))
-        if settlement.history or following.state is not JobState.WAITING:
-            self._history.append(_attempt(settlement, row, following, error, now))
-
-    def _lane(self, number: int, following: Next) -> int:
-        """Return the lane in which a job of a lane waits from now on."""
-        catalog = self._tx.catalog
-        lane = catalog.by_id(number)
-        wanted = next_requirement(
-            lane.requirement, suspect=following.suspect, version=following.version
-        )
-        if lane.requirement == wanted:
-            return number
-        return catalog.lane(self._tx, lane.queue, lane.level, lane.type, wanted).id
-
-    def write(self) -> None:
-        tx = self._tx
-        for name, rows in (
-            ("succeed", self._succeeded),
-            ("end", self._ended),
-            ("wait", self._waiting),
-            ("history", self._history),
-        ):
-            if rows:
-                tx.many(SQL[name], rows)
-        if self._places:
-            turns.place(tx, self._places)
-        if self._ends:
-            runs.ended(tx, self._ends)
+def _stop(settlement: Settlement, job: _Job, following: Next) -> Stop:
+    fence = settlement.fence
+    return Stop(
+        id=job.id,
+        guard=(job.seq, fence.lease, fence.nonce),
+        lane=job.lane,
+        tenant=job.tenant,
+        held=job.held,
+        schedule=job.schedule,
+        next=following,
+        error=texts.error_to_text(following.error),
+    )
 
 
-def _attempt(settlement: Settlement, row: Row, following: Next, error: str | None, now: int) -> Row:
-    """Build a row of history for an attempt that failed or ended its job."""
+def _is_kept(settlement: Settlement, state: JobState) -> bool:
+    """Tell whether the attempt gets a row of history: it failed, or ended its job otherwise."""
+    if state is JobState.SUCCEEDED:
+        return False
+    return settlement.history or state is not JobState.WAITING
+
+
+def _attempt(settlement: Settlement, job: _Job, stop: Stop, now: int) -> Row:
+    """Build a row of history, as the columns of `ATTEMPT`."""
     outcome = settlement.outcome
-    if following.state is JobState.CANCELLED and not settlement.history:
+    if stop.next.state is JobState.CANCELLED and not settlement.history:
         outcome = _CANCELLED  # it was given back, but nobody will take it again
-    lease, nonce = settlement.fence.lease, settlement.fence.nonce
-    number = row[13] + 1
-    generation, started, worker = row[10], row[11], row[12]
     return (
-        settlement.id, generation, lease, number, worker, outcome, started, now, error, nonce,
+        job.id, job.generation, job.lease, job.attempt + 1, job.worker, outcome, job.claimed, now,
+        stop.error, job.nonce,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from lamplighter.engines.sqlite import turns
+from lamplighter.engines.sqlite import moves
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.port import texts
 from lamplighter.port.rows import row_of
@@ -42,7 +42,7 @@ def store(tx: Transaction, jobs: Sequence[NewJob], held: tuple[str, str] = _HELD
     lane_of, now = tx.catalog.lane, tx.now
     mark = texts.mark_to_text(*held, now)
     rows: list[Row] = []
-    places: list[tuple[int, str, int, int]] = []
+    places: list[moves.Place] = []
     for seq, job in enumerate(jobs, last[0] + 1 if last else 1):
         due = now + job.delay_ms if job.run_at_ms is None else max(now, job.run_at_ms)
         lane = lane_of(tx, job.queue, job.level, job.type, job.requirement).id
@@ -51,7 +51,7 @@ def store(tx: Transaction, jobs: Sequence[NewJob], held: tuple[str, str] = _HELD
         if hold is None:
             places.append((lane, job.tenant, due, seq))
     tx.many(SQL["insert"], rows)
-    turns.place(tx, places)
+    moves.enter(tx, places)
     for job in jobs:
         if job.key is not None:
             key = job.key
