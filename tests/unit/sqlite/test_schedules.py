@@ -12,9 +12,9 @@ from lamplighter.connect import connect
 from lamplighter.engines.sqlite import database
 from lamplighter.engines.sqlite.catalog import Catalog
 from lamplighter.engines.sqlite.transaction import Transaction
-from lamplighter.engines.sqlite.verbs.due_schedules import due_schedules
+from lamplighter.engines.sqlite.verbs.fire import due_schedules
 from lamplighter.engines.sqlite.verbs.fire import fire as fire_plans
-from lamplighter.engines.sqlite.verbs.put_schedules import put_schedules
+from lamplighter.engines.sqlite.verbs.schedules import put_schedules
 from lamplighter.port.conformance.builders import claim_one, completed, settle_one
 from lamplighter.port.conformance.clock import VirtualClock
 from lamplighter.port.conformance.schedule_builders import (

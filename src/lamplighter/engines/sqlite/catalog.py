@@ -81,8 +81,7 @@ class Catalog:
 
     def refresh(self, tx: Transaction) -> None:
         """Read everything again if the version has moved."""
-        row = tx.one(SQL["version"])
-        version: int = row[0] if row else 0
+        version = tx.number(SQL["version"])
         if version == self._version:
             return
         self.drop()
@@ -111,12 +110,10 @@ class Catalog:
         band = self._bands.get((queue, level))
         if band is None:
             tx.run(SQL["new_queue"], queue)
-            row = tx.one(SQL["new_band"], queue, int(level))
-            assert row is not None  # noqa: S101 - an INSERT with RETURNING gives a row
-            band = self._bands[queue, level] = Band(row[0], queue, level)
-        row = tx.one(SQL["new_lane"], band.id, type_name, requirement)
-        assert row is not None  # noqa: S101 - as above
-        lane = self._enter(band, row[0], type_name, requirement)
+            band_id = tx.number(SQL["new_band"], queue, int(level))
+            band = self._bands[queue, level] = Band(band_id, queue, level)
+        lane_id = tx.number(SQL["new_lane"], band.id, type_name, requirement)
+        lane = self._enter(band, lane_id, type_name, requirement)
         tx.run(SQL["bump"])
         self._version += 1
         self._asked.clear()

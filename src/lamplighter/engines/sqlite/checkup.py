@@ -16,7 +16,7 @@ from lamplighter.engines.sqlite import checkpoint, database, faults
 from lamplighter.engines.sqlite.registration import Registration
 from lamplighter.model.errors import StoreError
 from lamplighter.port import checkup
-from lamplighter.port.checkup import ON_TIME, Finding, Overdue, note, ok, problem, warning
+from lamplighter.port.checkup import ON_TIME, Checkup, Finding, Overdue, note, ok, problem, warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -312,3 +312,9 @@ def survives(facts: Facts) -> dict[str, str]:
         "power loss of the machine": power,
         "loss of the disk": "no: keep backups",
     }
+
+
+def check_up(path: Path, clock_ms: Callable[[], int], lease_ms: int) -> Checkup:
+    """Read all facts, and let each check judge them."""
+    facts = read(path, clock_ms, lease_ms)
+    return Checkup(engine="sqlite", findings=judge(facts), survives=survives(facts))

@@ -5,39 +5,27 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from lamplighter.engines.sqlite import database
+from lamplighter.engines.sqlite import checkup, database
 from lamplighter.engines.sqlite.reader import Reader
 from lamplighter.engines.sqlite.registration import Registration
 from lamplighter.engines.sqlite.verbs import (
+    access,
     activity,
-    audit,
+    fire,
     inspect,
     inspect_schedules,
     membership,
-    queues,
     rescue,
+    schedules,
     settings,
-    spend,
-    tokens,
 )
-from lamplighter.engines.sqlite.verbs.backfill import backfill
 from lamplighter.engines.sqlite.verbs.change import change
-from lamplighter.engines.sqlite.verbs.check_up import check_up
 from lamplighter.engines.sqlite.verbs.claim import claim
-from lamplighter.engines.sqlite.verbs.delete_schedules import delete_schedules
-from lamplighter.engines.sqlite.verbs.due_schedules import due_schedules
-from lamplighter.engines.sqlite.verbs.explain import explain
-from lamplighter.engines.sqlite.verbs.fire import fire
-from lamplighter.engines.sqlite.verbs.hold_schedules import hold_schedules
 from lamplighter.engines.sqlite.verbs.prune import prune
-from lamplighter.engines.sqlite.verbs.prune_access import prune_access
-from lamplighter.engines.sqlite.verbs.put_schedules import put_schedules
 from lamplighter.engines.sqlite.verbs.record import record
 from lamplighter.engines.sqlite.verbs.renew import renew
 from lamplighter.engines.sqlite.verbs.settle import settle
 from lamplighter.engines.sqlite.verbs.submit import submit
-from lamplighter.engines.sqlite.verbs.trigger import trigger
-from lamplighter.engines.sqlite.verbs.unhold_schedules import unhold_schedules
 from lamplighter.engines.sqlite.wakeup import SqliteWakeup
 from lamplighter.engines.sqlite.writer import Writer
 from lamplighter.model.errors import InvalidOption
@@ -64,23 +52,24 @@ CAPABILITIES = Capabilities(
 # On disk before they are answered.
 _WRITES: tuple[Verb, ...] = (
     *(submit, settle, change),
-    *(put_schedules, fire, trigger, backfill, hold_schedules, unhold_schedules, delete_schedules),
+    *(schedules.put_schedules, schedules.hold_schedules, schedules.unhold_schedules),
+    *(schedules.delete_schedules, schedules.backfill, schedules.trigger, fire.fire),
     *(settings.put_queue, settings.put_tenant, settings.put_type),
-    *(queues.enter_queues, queues.remove_queue),
-    *(tokens.put_token, tokens.revoke_token, audit.note_audit, spend.spend),
+    *(settings.enter_queues, settings.remove_queue),
+    *(access.put_token, access.revoke_token, access.note_audit, access.spend),
 )
 # A machine that forgets these when it loses power has lost nothing that is not done again.
 _SOFT_WRITES: tuple[Verb, ...] = (
-    *(claim, renew, record, prune, due_schedules, prune_access, activity.tally),
+    *(claim, renew, record, prune, fire.due_schedules, access.prune_access, activity.tally),
     *(membership.join, membership.beat, membership.leave, membership.lead),
 )
 _READS: tuple[Verb, ...] = (
-    *(inspect.job, inspect.jobs, explain, inspect.counts, inspect.attempts, inspect.logs),
+    *(inspect.job, inspect.jobs, inspect.explain, inspect.counts, inspect.attempts, inspect.logs),
     *(inspect.queues, inspect.queue, inspect.tenants, inspect.tenant, inspect.held),
     *(inspect.types, inspect.workers, inspect.dead_groups, rescue.claims_of),
     *(inspect_schedules.schedule, inspect_schedules.schedules, inspect_schedules.runs),
     *(activity.activity, activity.standing),
-    *(tokens.token, tokens.tokens, audit.audit, spend.spent),
+    *(access.token, access.tokens, access.audit, access.spent),
 )
 
 
@@ -143,7 +132,7 @@ class SqliteDriver:
             )
 
     async def check_up(self, *, lease_ms: int) -> Checkup:
-        return await asyncio.to_thread(check_up, self._path, self._clock_ms, lease_ms)
+        return await asyncio.to_thread(checkup.check_up, self._path, self._clock_ms, lease_ms)
 
     async def _prepare(
         self, *, migrate: bool, create: bool = True

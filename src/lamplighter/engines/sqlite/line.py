@@ -104,8 +104,7 @@ class Line:
         self._tx = tx
         self._room = room
         self.band = band
-        row = tx.one(SQL["clock"], band.id)
-        self.clock: int = row[0] if row else 0
+        self.clock = tx.number(SQL["clock"], band.id)
         self.first_clock = self.clock
         self.times: dict[str, int] = {}
         """Virtual times moved by this claim."""

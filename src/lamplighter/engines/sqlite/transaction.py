@@ -35,6 +35,11 @@ class Transaction:
         """Run a statement and give its first row, if any."""
         return self._connection.execute(statement.text, values).fetchone()
 
+    def number(self, statement: Statement, *values: Any) -> int:
+        """Run a statement and return the number that stands first in its first row; 0 without."""
+        row = self.one(statement, *values)
+        return row[0] if row else 0
+
     def run(self, statement: Statement, *values: Any) -> int:
         """Run a statement and give the number of rows it changed."""
         return self._connection.execute(statement.text, values).rowcount

@@ -1,16 +1,37 @@
+-- due_schedules: hand out what is to be planned now. Held ones are not in the index. Indexes:
+-- schedule_awake; run_backfilling, one look a schedule.
 -- fire: write plans. Guard: version and cursor, read and written behind the one write lock.
 -- Indexes: schedule_id, then the row itself; job_id for the active run; those of runs by name.
 
--- name: current
--- in: keys
-SELECT schedule.tenant, schedule.id, schedule.number, schedule.version, schedule.cursor,
-       schedule.active, job.state,
-       EXISTS (SELECT 1 FROM run INDEXED BY run_queued
-               WHERE run.schedule = schedule.number AND run.state = 'queued')
-FROM json_each(:keys) AS given
-CROSS JOIN schedule ON schedule.tenant = json_extract(given.value, '$[0]')
-    AND schedule.id = json_extract(given.value, '$[1]')
-LEFT JOIN job ON job.id = schedule.active;
+-- part: due
+SELECT @schedule.columns@, number, wake,
+       (SELECT count(*) FROM run INDEXED BY run_backfilling
+        WHERE run.schedule = schedule.number AND run.kind = 'backfill' AND run.state = 'started')
+FROM schedule INDEXED BY schedule_awake
+WHERE wake IS NOT NULL AND hold IS NULL AND wake <= :now
+
+-- name: longest
+-- in: now, limit
+@due@
+ORDER BY wake, tenant, id
+LIMIT :limit;
+
+-- name: newest
+-- in: now, limit
+@due@
+ORDER BY wake DESC, tenant DESC, id DESC
+LIMIT :limit;
+
+-- name: lease
+-- in: until, number
+UPDATE schedule SET wake = :until WHERE number = :number;
+
+-- name: next
+SELECT wake
+FROM schedule INDEXED BY schedule_awake
+WHERE wake IS NOT NULL AND hold IS NULL
+ORDER BY wake
+LIMIT 1;
 
 -- name: skip
 -- Unless the occurrence has a run, or stands among others that were skipped together.

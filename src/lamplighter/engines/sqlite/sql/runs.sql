@@ -1,5 +1,17 @@
 -- Runs: what became of occurrences. Used by every verb that makes a run or ends its job.
 
+-- name: standing
+-- Schedules by which their runs are judged. Indexes: schedule_id, job_id, run_queued.
+-- in: keys
+SELECT schedule.tenant, schedule.id, schedule.number, schedule.version, schedule.cursor,
+       schedule.active, job.state,
+       EXISTS (SELECT 1 FROM run INDEXED BY run_queued
+               WHERE run.schedule = schedule.number AND run.state = 'queued')
+FROM json_each(:keys) AS given
+CROSS JOIN schedule ON schedule.tenant = json_extract(given.value, '$[0]')
+    AND schedule.id = json_extract(given.value, '$[1]')
+LEFT JOIN job ON job.id = schedule.active;
+
 -- name: insert
 -- Guard: unique (schedule, due).
 -- in: schedule, due, kind, state, now, job_id, asked, reason

@@ -47,11 +47,11 @@ def activity(tx: Transaction, minutes: int) -> list[Minute]:
 
 def standing(tx: Transaction) -> Standing:
     """Look at what waits as a whole."""
-    held, schedule = tx.one(SQL["held"], COUNT_LIMIT), tx.one(SQL["schedule"])
+    schedule = tx.one(SQL["schedule"])
     wake = schedule[0] if schedule else None
     return Standing(
         at_ms=tx.now,
-        held=held[0] if held else 0,
+        held=tx.number(SQL["held"], COUNT_LIMIT),
         oldest=_oldest(tx),
         fire_lag_ms=0 if wake is None else max(0, tx.now - wake),
     )

@@ -1,16 +1,16 @@
-"""fire: write plans, each wholly or not at all."""
+"""due_schedules, fire: hand out what is to be planned now, and write the plans."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
-from lamplighter.engines.sqlite.verbs.overlap import BY, Judge, Standing, standing_of
+from lamplighter.engines.sqlite.verbs.overlap import BY, Judge, Standing, standings
+from lamplighter.model.fields import SCHEDULE
 from lamplighter.port import texts
-from lamplighter.port.schedules import FireAnswer, Fired
-from lamplighter.port.texts import backfill_to_text
+from lamplighter.port.rows import SCHEDULE_WIDTH, schedule_of
+from lamplighter.port.schedules import DueSchedule, DueSchedules, FireAnswer, Fired
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,8 +19,38 @@ if TYPE_CHECKING:
     from lamplighter.port.schedules import Firing, Skip
 
 SQL = load("fire")
+_DUE = SCHEDULE.index("due")
+_NUMBER, _WAKE, _BACKFILLING = range(SCHEDULE_WIDTH, SCHEDULE_WIDTH + 3)
 _FORGOTTEN = 100
 """Runs of each sort that a plan removes at most: nobody should wait long for it."""
+
+
+def due_schedules(
+    tx: Transaction,
+    limit: int,
+    lease_ms: int,
+    newest_first: bool,  # noqa: FBT001 - verbs are called by position
+) -> DueSchedules:
+    """Hand out up to ``limit``, and say when there is more."""
+    now = tx.now
+    rows = tx.all(SQL["newest" if newest_first else "longest"], now, limit)
+    if rows:
+        tx.many(SQL["lease"], [(now + lease_ms, row[_NUMBER]) for row in rows])
+    following = tx.one(SQL["next"])
+    return DueSchedules(
+        schedules=[
+            DueSchedule(record=schedule_of(row), backfilling=row[_BACKFILLING]) for row in rows
+        ],
+        now_ms=now,
+        poll_after_ms=None if following is None else max(0, following[0] - now),
+        oldest_ms=now - _due_since(rows[0]) if rows else 0,
+    )
+
+
+def _due_since(row: Row) -> int:
+    """Return since when a schedule has been due, however often it was handed out since."""
+    wake: int = row[_WAKE]
+    return wake if row[_DUE] is None else min(wake, row[_DUE])
 
 
 def fire(tx: Transaction, firings: Sequence[Firing]) -> list[Fired]:
@@ -44,8 +74,7 @@ def _key(firing: Firing) -> tuple[str, str]:
 
 
 def _fire(tx: Transaction, firings: list[Firing]) -> list[Fired]:
-    keys = json.dumps([_key(firing) for firing in firings])
-    found = {row[:2]: standing_of(row) for row in tx.all(SQL["current"], keys)}
+    found = standings(tx, [_key(firing) for firing in firings])
     valid = [
         (firing, standing)
         for firing in firings
@@ -103,7 +132,7 @@ def _backfill(firing: Firing, standing: Standing) -> str | None:
     left = firing.backfill
     if left is None:
         return None
-    return backfill_to_text(replace(left, made=left.made + standing.backfilled))
+    return texts.backfill_to_text(replace(left, made=left.made + standing.backfilled))
 
 
 def _answer(standing: Standing) -> Fired:

@@ -1,4 +1,4 @@
-"""The reads: one job, many jobs, dead letters, queues, tenants, types, workers."""
+"""The reads of jobs, dead letters, queues, tenants, types and workers."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import json
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
-from lamplighter.model.job import Attempt, JobRecord, JobState, Level
+from lamplighter.model.job import Attempt, JobRecord, JobState, Level, version_in
 from lamplighter.model.journal import Piece
 from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
 from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, at_work, health
+from lamplighter.port.reasons import Surroundings, reasons
 from lamplighter.port.rows import attempt_of, stored_record_of, tenant_of
 from lamplighter.port.values import (
+    BEHIND_LIMIT,
     COUNT_LIMIT,
     LEVEL_LIMIT,
     SCAN_LIMIT,
     TENANT_LIMIT,
     DeadGroup,
     DeadGroups,
+    Explanation,
     JobFilter,
     JobPage,
     LogPiece,
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lamplighter.engines.sqlite.transaction import Row, Transaction
+    from lamplighter.model.job import Job, Mark
 
 SQL = load("inspect")
 
@@ -142,8 +146,7 @@ def queue(tx: Transaction, name: str) -> QueueInfo | None:
     if row is None:
         return None
     lanes = json.dumps([lane.id for lane in tx.catalog.lanes_of(name)])
-    running = tx.one(SQL["running_in_lanes"], lanes)
-    info = _queue(tx, row, running[0] if running else 0, COUNT_LIMIT)
+    info = _queue(tx, row, tx.number(SQL["running_in_lanes"], lanes), COUNT_LIMIT)
     return info if info.busy or not row[4] else None
 
 
@@ -175,8 +178,7 @@ def _queue(tx: Transaction, row: Row, running: int, most: int) -> QueueInfo:
 
 
 def _count(tx: Transaction, statement: str, lane: int, most: int) -> int:
-    row = tx.one(SQL[statement], lane, tx.now, most) if most > 0 else None
-    return row[0] if row else 0
+    return tx.number(SQL[statement], lane, tx.now, most) if most > 0 else 0
 
 
 def oldest_head(tx: Transaction, lane: int) -> tuple[int, int] | None:
@@ -191,8 +193,7 @@ def oldest_head(tx: Transaction, lane: int) -> tuple[int, int] | None:
 
 def held(tx: Transaction, tenant: str, most: int) -> int:
     """Count the waiting jobs of a tenant that are held."""
-    row = tx.one(SQL["held_of"], tenant, most)
-    return row[0] if row else 0
+    return tx.number(SQL["held_of"], tenant, most)
 
 
 def tenants(tx: Transaction) -> list[TenantInfo]:
@@ -302,6 +303,41 @@ def dead_groups(tx: Transaction, which: JobFilter, most: int) -> DeadGroups:
     found.sort(key=lambda group: (-group.count, group.type, group.fingerprint))
     older = tx.one(SQL["beyond_dead"], *place_of(None, 2), most)
     return DeadGroups(found, at_least=older is not None)
+
+
+def explain(tx: Transaction, job_id: str) -> Explanation | None:
+    """Say why a job is not running: all reasons, the most decisive first."""
+    row = tx.one(SQL["job"], job_id)
+    if row is None:
+        return None
+    *_, seq, lane = row
+    record = _record(tx, row)
+    if record.state is JobState.WAITING:
+        around = _around(tx, record.job, seq, lane)
+    elif record.state is JobState.RUNNING:
+        around = Surroundings(now_ms=tx.now, types=types(tx), workers=workers(tx))
+    else:
+        around = Surroundings(now_ms=tx.now)
+    return Explanation(record, reasons(record, around))
+
+
+def _around(tx: Transaction, job: Job, seq: int, lane: int) -> Surroundings:
+    version = version_in(tx.catalog.by_id(lane).requirement)
+    return Surroundings(
+        now_ms=tx.now,
+        queue_hold=_mark(tx, "queue", job.queue),
+        type_hold=_mark(tx, "type", job.type),
+        tenant_hold=_mark(tx, "tenant", job.tenant),
+        workers=workers(tx),
+        behind=tx.number(SQL["behind"], lane, job.tenant, job.due_at_ms, seq, BEHIND_LIMIT),
+        version=version,
+        types=types(tx) if version else (),
+    )
+
+
+def _mark(tx: Transaction, table: str, name: str) -> Mark | None:
+    row = tx.one(SQL[table], name)
+    return None if row is None else texts.mark_of(row[-1])
 
 
 def _record(tx: Transaction, row: Row) -> JobRecord:

@@ -50,9 +50,8 @@ def lead(tx: Transaction, role: str, holder: str, term_ms: int) -> bool:
 
 
 def _answer(tx: Transaction, *, known: bool) -> Beat:
-    version, alive = tx.one(SQL["version"]), tx.one(SQL["alive"], tx.now - DEAD_MS)
     return Beat(
         known=known,
-        settings_version=version[0] if version else 0,
-        workers=alive[0] if alive else 0,
+        settings_version=tx.number(SQL["version"]),
+        workers=tx.number(SQL["alive"], tx.now - DEAD_MS),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from lamplighter.port.values import ChangeAnswer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lamplighter.engines.sqlite.transaction import Row, Transaction
+    from lamplighter.engines.sqlite.transaction import Transaction
     from lamplighter.model.job import NewJob
     from lamplighter.port.values import Submitted
 
@@ -59,18 +60,21 @@ class Standing:
         self.last_due = due if self.last_due is None else max(self.last_due, due)
 
 
-def standing_of(row: Row) -> Standing:
-    """Build it from the columns of `fire.sql`."""
-    _, schedule_id, number, version, cursor, active, state, queues = row
-    return Standing(
-        id=schedule_id,
-        number=number,
-        version=version,
-        cursor=cursor,
-        active=active,
-        goes_on=state is not None and state not in TERMINAL,
-        queues=bool(queues),
-    )
+def standings(tx: Transaction, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Standing]:
+    """Read those of these schedules that exist, by tenant and id."""
+    found: dict[tuple[str, str], Standing] = {}
+    for row in tx.all(SQL["standing"], json.dumps(keys)):
+        tenant, schedule_id, number, version, cursor, active, state, queues = row
+        found[tenant, schedule_id] = Standing(
+            id=schedule_id,
+            number=number,
+            version=version,
+            cursor=cursor,
+            active=active,
+            goes_on=state is not None and state not in TERMINAL,
+            queues=bool(queues),
+        )
+    return found
 
 
 class Judge:

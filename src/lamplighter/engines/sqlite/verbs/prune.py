@@ -76,8 +76,7 @@ def _forget_runs(tx: Transaction, limit: int) -> int:
 
 def _beyond_count(tx: Transaction, count: int, young: int, limit: int) -> list[Row]:
     """Give the oldest finished jobs beyond the allowed count, but nothing too young."""
-    row = tx.one(SQL["how_many"])
-    surplus = min(limit, (row[0] if row else 0) - count)
+    surplus = min(limit, tx.number(SQL["how_many"]) - count)
     if surplus <= 0:
         return []
     return tx.all(SQL["finished"], young, surplus)

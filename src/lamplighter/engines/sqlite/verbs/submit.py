@@ -38,12 +38,11 @@ def store(tx: Transaction, jobs: Sequence[NewJob], held: tuple[str, str] = _HELD
 
     ``held`` says who holds some of them, and why.
     """
-    last = tx.one(SQL["last"])
     lane_of, now = tx.catalog.lane, tx.now
     mark = texts.mark_to_text(*held, now)
     rows: list[Row] = []
     places: list[moves.Place] = []
-    for seq, job in enumerate(jobs, last[0] + 1 if last else 1):
+    for seq, job in enumerate(jobs, tx.number(SQL["last"]) + 1):
         due = now + job.delay_ms if job.run_at_ms is None else max(now, job.run_at_ms)
         lane = lane_of(tx, job.queue, job.level, job.type, job.requirement).id
         hold = mark if job.held else None
