@@ -25,7 +25,7 @@ def is_nobody(tenant: str | None) -> bool:
 
 
 def extras_to_text(extras: Extras) -> str | None:
-    """Give the stored form, or None when there is nothing to store."""
+    """Return the stored form, or None when there is nothing to store."""
     if extras is NO_EXTRAS:
         return None
     values: dict[str, Any] = {}

@@ -103,7 +103,7 @@ class Catalog:
     def lane(
         self, tx: Transaction, queue: str, level: Level, type_name: str, requirement: str
     ) -> Lane:
-        """Give the lane's number, making it on first use."""
+        """Return the lane's number, making it on first use."""
         known = self._lanes.get((queue, level, type_name, requirement))
         if known is not None:
             return known
@@ -127,19 +127,19 @@ class Catalog:
         return self.lane(tx, lane.queue, lane.level, lane.type, requirement).id
 
     def by_id(self, lane_id: int) -> Lane:
-        """Give the lane with this number."""
+        """Return the lane with this number."""
         return self._by_id[lane_id]
 
     def lanes_of(self, queue: str) -> list[Lane]:
-        """Give all lanes of a queue, highest level first."""
+        """Return all lanes of a queue, highest level first."""
         return sorted(self._by_queue.get(queue, ()), key=lambda lane: (lane.level, lane.id))
 
     def all_lanes(self) -> list[Lane]:
-        """Give all lanes."""
+        """Return all lanes."""
         return list(self._by_id.values())
 
     def asked(self, request: ClaimRequest, queue: str) -> AskedQueue:
-        """Give a queue's bands with the lanes this claimer can serve; none if it is held."""
+        """Return a queue's bands with the lanes this claimer can serve; none if it is held."""
         key = (queue, request.types, request.requirements)
         found = self._asked.get(key)
         if found is None:

@@ -39,7 +39,7 @@ _LOCAL_FUSE = ("fuse.fuse-overlayfs", "fuse.ntfs", "fuse.exfat")
 
 
 def path_of(url: str) -> Path:
-    """Give the file an sqlite url names: `sqlite:///relative.db` or `sqlite:////absolute.db`."""
+    """Return the file an sqlite url names: `sqlite:///relative.db` or `sqlite:////absolute.db`."""
     prefix = "sqlite:///"
     text = url[len(prefix) :] if url.startswith(prefix) else ""
     if not text or "?" in text or "\x00" in text or text.startswith(":memory:"):
@@ -202,7 +202,7 @@ def layouts() -> Layouts:
 def prepare(path: Path, clock_ms: Callable[[], int], *, migrate: bool) -> tuple[int, int]:
     """Check that the file is ours and of this version; fill an empty one, migrate if asked.
 
-    Gives the version before and after. A store that is up to date is only read, so that opening
+    Returns the version before and after. A store that is up to date is only read, so that opening
     one under load waits for nobody. Changes are made behind the turnstile in one transaction, so
     that two processes that start together do not both create the tables.
     """
@@ -221,7 +221,7 @@ def prepare(path: Path, clock_ms: Callable[[], int], *, migrate: bool) -> tuple[
 
 
 def _fill(connection: sqlite3.Connection, path: Path, *, migrate: bool) -> int:
-    """Bring a store to the last version; gives the version it had."""
+    """Bring a store to the last version; returns the version it had."""
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise StoreUnreachable(

@@ -25,7 +25,7 @@ _NEARLY_NOTHING = 64 * 1024
 
 
 def explain(error: sqlite3.Error, path: Path) -> StoreError:
-    """Give the StoreError for an sqlite3 error on this file."""
+    """Return the StoreError for an sqlite3 error on this file."""
     code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _disk_is_full(path)):
         return StoreFull(
@@ -83,7 +83,7 @@ def lasts(error: sqlite3.Error) -> bool:
 
 
 def explain_os(error: OSError, path: Path) -> StoreError:
-    """Give the StoreError for an error of the system around this file."""
+    """Return the StoreError for an error of the system around this file."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFull(
             f"the disk under `{path}` is full",

@@ -40,7 +40,7 @@ class ForkSafeConnection:
 
     @contextlib.contextmanager
     def held(self) -> Generator[sqlite3.Connection]:
-        """Give the connection, if its file is still there; a fork waits until it is given back."""
+        """Yield the connection, if its file is still there; a fork waits until it is returned."""
         with self._lock:
             if not self._usable:
                 raise StoreClosed(

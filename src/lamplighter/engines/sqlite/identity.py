@@ -52,7 +52,7 @@ class Identity:
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """Give what tells a file apart from any other; None: there is none."""
+    """Return what tells a file apart from any other; None: there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - it is quicker
     except (FileNotFoundError, NotADirectoryError):

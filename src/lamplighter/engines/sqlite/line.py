@@ -118,7 +118,7 @@ class Line:
             self._read_lane(lane, (_BEFORE_ALL, ""))
 
     def head(self) -> Turn | None:
-        """Give the turn that is next, or None when nobody in this line is due."""
+        """Return the turn that is next, or None when nobody in this line is due."""
         while True:
             entry = self._first()
             if entry is None:
@@ -182,7 +182,7 @@ class Line:
                     turn.entry = (turn.time, turn.tenant, *head, turn)
 
     def longest_waiting(self, before: int) -> Turn | None:
-        """Give the asked-for turn whose head has been due longest, if since before ``before``."""
+        """Return the asked-for turn whose head has been due longest, if since before ``before``."""
         best: Turn | None = None
         for lane in self.band.lanes:
             for turn in self._longest_of(lane, before):
@@ -212,7 +212,7 @@ class Line:
                 self._stand(self._enter(lane, row))
 
     def _longest_of(self, lane: int, before: int) -> list[Turn]:
-        """Give the turns of a lane that may have waited longest: the touched, one other."""
+        """Return the turns of a lane that may have waited longest: the touched, one other."""
         touched = [t for t in self.turns.values() if t.lane == lane and t.changed]
         for turn in touched:
             # What follows is due no earlier than what was taken: most need no look.
@@ -233,7 +233,7 @@ class Line:
         return found
 
     def _first(self) -> Entry | None:
-        """Give the first entry in line, reading on where lanes may hold an earlier one."""
+        """Return the first entry in line, reading on where lanes may hold an earlier one."""
         while True:
             entry = self._heap[0] if self._heap else None
             behind = [

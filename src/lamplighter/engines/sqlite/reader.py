@@ -41,7 +41,7 @@ class Reader:
         return await loop.run_in_executor(self._thread, self._read, work)
 
     async def data_version(self) -> int:
-        """Give a number that changes when another connection has committed."""
+        """Return a number that changes when another connection has committed."""
 
         def read() -> int:
             with self._connection.held() as connection:

@@ -70,7 +70,7 @@ class _Counter:
             self._room.take(len(job[ARGS]))
 
     def _starved(self, number: int) -> tuple[Line, Turn, bool] | None:
-        """Give who has waited longest, if this hand-out is theirs and it was too long."""
+        """Return who has waited longest, if this hand-out is theirs and it was too long."""
         if not self._may_starve or not stride.takes_the_longest_waiting(number):
             return None
         found: tuple[Line, Turn, bool] | None = None
@@ -85,7 +85,7 @@ class _Counter:
         return found
 
     def _first_in_line(self) -> tuple[Line, Turn, bool] | None:
-        """Give the first turn of the highest level that has one."""
+        """Return the first turn of the highest level that has one."""
         for line in self.lines:
             turn = line.head()
             if turn is not None:

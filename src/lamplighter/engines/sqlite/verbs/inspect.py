@@ -54,7 +54,7 @@ _STATES = {
 
 
 def job(tx: Transaction, job_id: str) -> JobRecord | None:
-    """Give one job."""
+    """Return one job."""
     row = tx.one(SQL["job"], job_id)
     return None if row is None else _record(tx, row)
 
@@ -87,7 +87,7 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
 
 
 def _coarse(which: JobFilter, *listed: object) -> tuple[object, ...]:
-    """Give what the database can tell of a filter, in the order of the statement."""
+    """Return what the database can tell of a filter, in the order of the statement."""
     statuses = statuses_of(which)
     return (
         _listed(sorted({_STATES.get(status, status) for status in statuses})),
@@ -102,7 +102,7 @@ def _coarse(which: JobFilter, *listed: object) -> tuple[object, ...]:
 
 
 def _lanes(tx: Transaction, which: JobFilter) -> str | None:
-    """Give the lanes that types and queues mean, as JSON; None: all."""
+    """Return the lanes that types and queues mean, as JSON; None: all."""
     if not which.types and not which.queues:
         return None
     return json.dumps(
@@ -116,7 +116,7 @@ def _lanes(tx: Transaction, which: JobFilter) -> str | None:
 
 
 def _listed(names: Sequence[str]) -> str | None:
-    """Give names as JSON; None: whatever they are."""
+    """Return names as JSON; None: whatever they are."""
     return json.dumps(names) if names else None
 
 
@@ -141,7 +141,7 @@ def queues(tx: Transaction, most: int) -> list[QueueInfo]:
 
 
 def queue(tx: Transaction, name: str) -> QueueInfo | None:
-    """Give one queue with what waits and runs in it."""
+    """Return one queue with what waits and runs in it."""
     row = tx.one(SQL["one_queue"], name) if texts.clean(name) == name else None
     if row is None:
         return None
@@ -182,7 +182,7 @@ def _count(tx: Transaction, statement: str, lane: int, most: int) -> int:
 
 
 def oldest_head(tx: Transaction, lane: int) -> tuple[int, int] | None:
-    """Give due time and sequence of the job of a lane that has been due for longest."""
+    """Return due time and sequence of the job of a lane that has been due for longest."""
     heads = [
         head
         for name in ("oldest_in_line", "oldest_asleep")
@@ -213,7 +213,7 @@ def tenants(tx: Transaction) -> list[TenantInfo]:
 
 
 def tenant(tx: Transaction, name: str) -> TenantInfo | None:
-    """Give one tenant with settings or jobs."""
+    """Return one tenant with settings or jobs."""
     row = tx.one(SQL["one_tenant"], name, COUNT_LIMIT) if texts.clean(name) == name else None
     return None if row is None else tenant_of(name, row)
 
@@ -264,7 +264,7 @@ def attempts(tx: Transaction, job_id: str, until: int | None, limit: int) -> lis
 def logs(
     tx: Transaction, job_id: str, tenant: str | None, after: tuple[int, int] | None, limit: int
 ) -> list[LogPiece]:
-    """Give pieces of a job's log behind a place."""
+    """Return pieces of a job's log behind a place."""
     rows = tx.all(SQL["logs"], job_id, tenant, *(after or _BEFORE_ALL), limit)
     return [LogPiece(lease, Piece(number, data)) for lease, number, data in rows]
 

@@ -152,7 +152,7 @@ class Judge:
                 return _QUEUED
 
     def _make(self, standing: Standing, run: Run, job_id: str, state: RunState) -> bool:
-        """Give a run its job; whether that is over, as only one that existed can be."""
+        """Make the job of a run; whether that is over, as only one that existed can be."""
         if run.kind is RunKind.DUE:
             standing.fired += 1
         if run.kind is not RunKind.BACKFILL:
@@ -169,7 +169,7 @@ class Judge:
         return False
 
     def _over(self, standing: Standing, due: int, job_id: str) -> bool:
-        """Give a run the end that its job has had already, if it has."""
+        """Write the end that the job of a run has had already; whether it has."""
         self.finish()
         row = self._tx.one(SQL["job"], job_id)
         if row is not None and row[0] not in TERMINAL:

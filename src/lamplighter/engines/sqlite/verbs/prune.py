@@ -50,7 +50,7 @@ def prune(tx: Transaction, retention: Retention, limit: int) -> Pruned:
 
 
 def _remove(tx: Transaction, jobs: list[Row]) -> int:
-    """Remove jobs, given as (seq, id), until the logs of a step are full; gives how many."""
+    """Remove jobs, given as (seq, id), until the logs of a step are full; returns how many."""
     if not jobs:
         return 0
     ids = json.dumps([job_id for _, job_id in jobs])
@@ -65,7 +65,7 @@ def _remove(tx: Transaction, jobs: list[Row]) -> int:
 
 
 def _forget_runs(tx: Transaction, limit: int) -> int:
-    """Remove runs of schedules that are gone; gives how many."""
+    """Remove runs of schedules that are gone; returns how many."""
     count = 0
     while count < limit and (row := tx.one(SQL["removed_schedule"])) is not None:
         count += tx.run(SQL["runs"], row[0], limit - count)
@@ -75,7 +75,7 @@ def _forget_runs(tx: Transaction, limit: int) -> int:
 
 
 def _beyond_count(tx: Transaction, count: int, young: int, limit: int) -> list[Row]:
-    """Give the oldest finished jobs beyond the allowed count, but nothing too young."""
+    """Return the oldest finished jobs beyond the allowed count, but nothing too young."""
     surplus = min(limit, tx.number(SQL["how_many"]) - count)
     if surplus <= 0:
         return []
