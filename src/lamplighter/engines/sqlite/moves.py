@@ -26,21 +26,32 @@ Place = tuple[int, str, int, int]
 """Where a job stands: lane, tenant, due time and sequence."""
 Ended = tuple[str, str, str | None]
 """A job that has ended: id, state, and the schedule that made it."""
+Stop = tuple["Running", tuple[int, int, str], "Next", str | None]
+"""A running job, what guards its row (sequence, lease number, nonce), what it becomes, and the
+error of that as text.
+"""
 
 
-class Stop(NamedTuple):
-    """A running job whose fence was found to hold, and what it becomes."""
+class Running(NamedTuple):
+    """A job as a settle finds it: with a fence that holds, it runs."""
 
     id: str
-    guard: tuple[int, int, str]
-    """Sequence, lease number and nonce: compared once more where it is written."""
+    seq: int
+    state: str
+    lease: int
+    nonce: str | None
+    cancelling: bool
+    expires: int
+    """Of one that runs."""
     lane: int
     tenant: str
     held: bool
+    generation: int
+    claimed: int
+    worker: str
+    attempt: int
     schedule: str | None
-    next: Next
-    error: str | None
-    """That of ``next``, as text."""
+    started: int
 
 
 def enter(tx: Transaction, places: Iterable[Place]) -> None:
@@ -88,21 +99,21 @@ def stop(tx: Transaction, stops: Sequence[Stop]) -> None:
     waiting: list[Row] = []
     places: list[Place] = []
     ended: list[Ended] = []
-    for one in stops:
-        following, guard = one.next, one.guard
+    for job, guard, following, error in stops:
         if following.state is JobState.WAITING:
-            lane, due = _next_lane(tx, one.lane, following), tx.now + following.delay_ms
-            waiting.append((due, lane, *_story(one), *guard))
-            if not one.held:
-                places.append((lane, one.tenant, due, guard[0]))
+            lane, due = _next_lane(tx, job.lane, following), tx.now + following.delay_ms
+            waiting.append((due, lane, *_story(following, error), *guard))
+            if not job.held:
+                places.append((lane, job.tenant, due, job.seq))
             continue
-        ended.append((one.id, following.state.value, one.schedule))
+        ended.append((job.id, following.state.value, job.schedule))
         if following.state is JobState.SUCCEEDED:
             note = following.result_note and texts.clean(following.result_note)
             succeeded.append((tx.now, following.result, note, *guard))
         else:
             reason = None if following.reason is None else texts.clean(following.reason)
-            failed.append((following.state.value, tx.now, reason, *_story(one), *guard))
+            state = following.state.value
+            failed.append((state, tx.now, reason, *_story(following, error), *guard))
     for name, rows in (("succeed", succeeded), ("fail", failed), ("wait", waiting)):
         if rows:
             tx.many(SQL[name], rows)
@@ -111,15 +122,14 @@ def stop(tx: Transaction, stops: Sequence[Stop]) -> None:
     end(tx, ended)
 
 
-def _story(one: Stop) -> Row:
+def _story(following: Next, error: str | None) -> Row:
     """Write the counters, and the error with its fingerprint."""
-    following = one.next
     return (
         following.attempt,
         following.crashes,
         following.losses,
         int(following.suspect),
-        one.error,
+        error,
         following.error and texts.clean(following.error.fingerprint),
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite import moves
-from lamplighter.engines.sqlite.moves import Stop
+from lamplighter.engines.sqlite.moves import Running
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs import record
 from lamplighter.model.job import JobState
@@ -24,34 +24,12 @@ _RUNNING = JobState.RUNNING.value
 _CANCELLED = JobState.CANCELLED.value
 
 
-class _Job(NamedTuple):
-    """A job as it was found."""
-
-    id: str
-    seq: int
-    state: str
-    lease: int
-    nonce: str | None
-    cancelling: bool
-    expires: int
-    """Of one that runs."""
-    lane: int
-    tenant: str
-    held: bool
-    generation: int
-    claimed: int
-    worker: str
-    attempt: int
-    schedule: str | None
-    started: int
-
-
 def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Settled]:
     """Check each fence, pick `next` or `cancelled`, write them all."""
     ids = json.dumps([settlement.id for settlement in settlements])
-    found = {row[0]: _Job._make(row) for row in tx.all(SQL["current"], ids)}
+    found = {row[0]: Running._make(row) for row in tx.all(SQL["current"], ids)}
     settled: dict[str, JobState] = {}
-    stops: list[Stop] = []
+    stops: list[moves.Stop] = []
     attempts: list[Row] = []
     answers: list[Settled] = []
     for settlement in settlements:
@@ -62,14 +40,17 @@ def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Settled]:
             following = settlement.next
             if job.cancelling and settlement.cancelled is not None:
                 following = settlement.cancelled
-            stop = _stop(settlement, job, following)
-            stops.append(stop)
-            if _is_kept(settlement, following.state):
-                attempts.append(_attempt(settlement, job, stop, tx.now))
+            fence, state = settlement.fence, following.state
+            error = texts.error_to_text(following.error)
+            stops.append((job, (job.seq, fence.lease, fence.nonce), following, error))
+            # One that succeeded stands in its job; one that is to go on is kept if it failed.
+            goes_on = state is JobState.WAITING
+            if state is not JobState.SUCCEEDED and (settlement.history or not goes_on):
+                attempts.append(_attempt(settlement, job, following, error, tx.now))
             if settlement.journal is not None:
                 record.keep(tx, job.id, job.lease, settlement.journal)
-            settled[job.id] = following.state
-            answer = Settled(job.id, SettleAnswer.DONE, following.state)
+            settled[job.id] = state
+            answer = Settled(job.id, SettleAnswer.DONE, state)
         answers.append(answer)
     moves.stop(tx, stops)
     if attempts:
@@ -78,7 +59,7 @@ def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Settled]:
 
 
 def _refusal(
-    settlement: Settlement, job: _Job | None, earlier: JobState | None, now: int
+    settlement: Settlement, job: Running | None, earlier: JobState | None, now: int
 ) -> Settled | None:
     """Answer for what must not be written; None when the fence holds."""
     if job is None:
@@ -96,33 +77,14 @@ def _refusal(
     return None
 
 
-def _stop(settlement: Settlement, job: _Job, following: Next) -> Stop:
-    fence = settlement.fence
-    return Stop(
-        id=job.id,
-        guard=(job.seq, fence.lease, fence.nonce),
-        lane=job.lane,
-        tenant=job.tenant,
-        held=job.held,
-        schedule=job.schedule,
-        next=following,
-        error=texts.error_to_text(following.error),
-    )
-
-
-def _is_kept(settlement: Settlement, state: JobState) -> bool:
-    """Tell whether the attempt gets a row of history: it failed, or ended its job otherwise."""
-    if state is JobState.SUCCEEDED:
-        return False
-    return settlement.history or state is not JobState.WAITING
-
-
-def _attempt(settlement: Settlement, job: _Job, stop: Stop, now: int) -> Row:
+def _attempt(
+    settlement: Settlement, job: Running, following: Next, error: str | None, now: int
+) -> Row:
     """Build a row of history, as the columns of `ATTEMPT`."""
     outcome = settlement.outcome
-    if stop.next.state is JobState.CANCELLED and not settlement.history:
+    if following.state is JobState.CANCELLED and not settlement.history:
         outcome = _CANCELLED  # it was given back, but nobody will take it again
     return (
         job.id, job.generation, job.lease, job.attempt + 1, job.worker, outcome, job.claimed, now,
-        stop.error, job.nonce,
+        error, job.nonce,
     )  # fmt: skip
