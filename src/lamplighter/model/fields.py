@@ -7,17 +7,7 @@ is.
 
 from __future__ import annotations
 
-SUBMITTED = (
-    "id",
-    "tenant",
-    "due",
-    "created",
-    "args",
-    "extras",
-    "delivery",
-    "cost",
-    "schedule",
-)
+SUBMITTED = ("id", "tenant", "due", "created", "args", "extras", "delivery", "cost", "schedule")
 """What a submission gives, beside the lane: queue, level, type and requirement."""
 
 COUNTERS = ("attempt", "crashes", "losses", "suspect")
@@ -30,53 +20,25 @@ CLAIM = ("lease", "nonce", "worker", "handout")
 """What a claim gives it."""
 
 RECORD = (
-    "state",
-    "hold",
-    "cancel",
-    "claimed",
-    "expires",
-    "finished",
-    "reason",
-    "result",
-    "result_note",
+    "state", "hold", "cancel", "claimed", "expires", "finished", "reason", "result", "result_note",
     "error",
-)
+)  # fmt: skip
 """The rest, for people and programs that look."""
 
 ATTEMPT = (
-    "job_id",
-    "generation",
-    "lease",
-    "number",
-    "worker",
-    "outcome",
-    "started",
-    "finished",
-    "error",
+    "job_id", "generation", "lease", "number", "worker", "outcome", "started", "finished", "error",
     "nonce",
-)
+)  # fmt: skip
 """A past attempt of a job."""
 
 SCHEDULE = (
-    "id",
-    "spec",
-    "tenant",
-    "type",
-    "version",
-    "cursor",
-    "due",
-    "created",
-    "changed",
-    "fired",
-    "skipped",
-    "failures",
-    "last_due",
-    "last_job",
-    "hold",
-    "backfill",
-    "zones",
-)
+    "id", "spec", "tenant", "type", "version", "cursor", "due", "created", "changed", "fired",
+    "skipped", "failures", "last_due", "last_job", "hold", "backfill", "zones",
+)  # fmt: skip
 """A schedule."""
+
+RUN = ("due", "kind", "state", "at", "job_id", "reason", "first", "count", "finished")
+"""What became of an occurrence of a schedule."""
 
 GROUPS = {
     "submitted": SUBMITTED,
@@ -86,5 +48,6 @@ GROUPS = {
     "record": RECORD,
     "attempt": ATTEMPT,
     "schedule": SCHEDULE,
+    "run": RUN,
 }
 """All groups, by the names that statements use."""

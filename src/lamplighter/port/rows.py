@@ -25,7 +25,7 @@ from lamplighter.model.job import (
 from lamplighter.model.stride import DEFAULT_WEIGHT
 from lamplighter.port import texts
 from lamplighter.port.access import AuditEntry, AuditRecord, TokenRecord
-from lamplighter.port.schedules import ScheduleRecord
+from lamplighter.port.schedules import RunKind, RunRecord, RunState, ScheduleRecord
 from lamplighter.port.values import TenantInfo
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "job_of",
     "record_of",
     "row_of",
+    "run_of",
     "schedule_of",
     "stored_record_of",
     "tenant_of",
@@ -196,6 +197,24 @@ def schedule_of(row: Sequence[Any]) -> ScheduleRecord:
         hold=texts.mark_of(row[14]),
         backfill=texts.backfill_of(row[15]),
         zones=row[16],
+    )
+
+
+def run_of(row: Sequence[Any], schedule: str) -> RunRecord:
+    """Build a run from the columns of `RUN` and when its job was claimed."""
+    due, kind, state, at, job_id, reason, first, count, finished, started = row
+    return RunRecord(
+        schedule=schedule,
+        due_ms=due,
+        kind=RunKind(kind),
+        state=RunState(state),
+        at_ms=at,
+        job_id=job_id,
+        reason=reason,
+        first_ms=first,
+        count=count,
+        finished_at_ms=finished,
+        started_at_ms=started,
     )
 
 

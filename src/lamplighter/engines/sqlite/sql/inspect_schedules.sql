@@ -23,8 +23,7 @@ SELECT number FROM schedule WHERE tenant = :tenant AND id = :id;
 -- name: runs
 -- Index: the key of run; job_id, one look a run.
 -- in: schedule, before, limit
-SELECT run.due, run.kind, run.state, run.at, run.job_id, run.reason, run.first, run.count,
-       run.finished, job.claimed
+SELECT @run.columns(run)@, job.claimed
 FROM run
 LEFT JOIN job ON job.id = run.job_id
 WHERE run.schedule = :schedule AND run.due < :before

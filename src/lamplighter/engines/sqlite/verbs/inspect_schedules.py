@@ -7,22 +7,15 @@ from typing import TYPE_CHECKING
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.model.ids import schedule_key, split_schedule_key
 from lamplighter.port.cursors import cursor_of, place_of
-from lamplighter.port.rows import schedule_of
-from lamplighter.port.schedules import (
-    RunKind,
-    RunPage,
-    RunRecord,
-    RunState,
-    SchedulePage,
-    ScheduleRecord,
-)
+from lamplighter.port.rows import run_of, schedule_of
+from lamplighter.port.schedules import RunPage, SchedulePage, ScheduleRecord
 from lamplighter.port.stretches import matches, stretches
 from lamplighter.port.values import SCAN_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lamplighter.engines.sqlite.transaction import Row, Transaction
+    from lamplighter.engines.sqlite.transaction import Transaction
     from lamplighter.port.schedules import ScheduleFilter
     from lamplighter.port.stretches import Stretch
 
@@ -74,21 +67,4 @@ def runs(tx: Transaction, tenant: str, schedule_id: str, limit: int, cursor: str
         return RunPage([], None)
     rows = tx.all(SQL["runs"], known[0], before, limit)
     following = cursor_of((rows[-1][0],)) if len(rows) == limit else None
-    return RunPage([_run(row, schedule_id) for row in rows], following)
-
-
-def _run(row: Row, schedule: str) -> RunRecord:
-    """Build a run from the columns of the statement."""
-    return RunRecord(
-        schedule=schedule,
-        due_ms=row[0],
-        kind=RunKind(row[1]),
-        state=RunState(row[2]),
-        at_ms=row[3],
-        job_id=row[4],
-        reason=row[5],
-        first_ms=row[6],
-        count=row[7],
-        finished_at_ms=row[8],
-        started_at_ms=row[9],
-    )
+    return RunPage([run_of(row, schedule_id) for row in rows], following)
