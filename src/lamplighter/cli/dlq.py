@@ -16,19 +16,12 @@ from lamplighter.cli.jobs import PAGE, print_jobs, show_job
 from lamplighter.cli.listing import ListingGroup
 from lamplighter.cli.pace import Pace, Tally
 from lamplighter.model.errors import InvalidInput, InvalidName, WrongState
+from lamplighter.model.filters import NO_FINGERPRINT, Filter, fingerprints_of
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import Attempt, JobRecord, JobState
 from lamplighter.model.names import shown
-from lamplighter.port.filters import NO_FINGERPRINT, fingerprints_of
 from lamplighter.port.store import Engine
-from lamplighter.port.values import (
-    SCAN_LIMIT,
-    ChangeAnswer,
-    Changed,
-    DeadGroup,
-    DeadGroups,
-    JobFilter,
-)
+from lamplighter.port.values import SCAN_LIMIT, ChangeAnswer, Changed, DeadGroup, DeadGroups
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -246,7 +239,7 @@ def purge(
 
 def _choice(
     verb: str, job_ids: Sequence[str], chosen: dict[str, Any], *, everything: bool
-) -> JobFilter:
+) -> Filter:
     """Give the filter, and refuse to act on everything by mistake or on two things at once."""
     filtered = any(chosen.values())
     if sum((bool(job_ids), filtered, everything)) > 1:
@@ -257,7 +250,7 @@ def _choice(
 
 
 def _foresee(
-    url: str | None, job_ids: Sequence[str], which: JobFilter, what: str, *, as_json: bool
+    url: str | None, job_ids: Sequence[str], which: Filter, what: str, *, as_json: bool
 ) -> None:
     records = store.run(_chosen(url, reading.ids(job_ids), which))
     if as_json:
@@ -273,7 +266,7 @@ def _foresee(
 def _act(
     verb: str,
     ids: Sequence[str],
-    which: JobFilter,
+    which: Filter,
     *,
     url: str | None,
     note: Note,
@@ -312,7 +305,7 @@ def _filter(
     fingerprints: tuple[str, ...],
     after: str | None,
     before: str | None,
-) -> JobFilter:
+) -> Filter:
     return _dead(
         types=reading.names("job type", types),
         queues=reading.names("queue", queues),
@@ -323,11 +316,11 @@ def _filter(
     )
 
 
-def _dead(**fields: Any) -> JobFilter:
-    return JobFilter(statuses=("dead",), **fields)
+def _dead(**fields: Any) -> Filter:
+    return Filter(statuses=("dead",), **fields)
 
 
-async def _groups(url: str | None, which: JobFilter) -> DeadGroups:
+async def _groups(url: str | None, which: Filter) -> DeadGroups:
     async with store.opened(url) as engine:
         return await engine.inspector.dead_groups(which)
 
@@ -348,19 +341,19 @@ async def _dead_job(engine: Engine, job_id: str) -> JobRecord:
     )
 
 
-async def _chosen(url: str | None, ids: Sequence[str], which: JobFilter) -> list[JobRecord]:
+async def _chosen(url: str | None, ids: Sequence[str], which: Filter) -> list[JobRecord]:
     if not ids:
         return await _collect(url, which)
     async with store.opened(url) as engine:
         return [await _dead_job(engine, job_id) for job_id in ids]
 
 
-async def _collect(url: str | None, which: JobFilter) -> list[JobRecord]:
+async def _collect(url: str | None, which: Filter) -> list[JobRecord]:
     async with store.opened(url) as engine:
         return [record async for page in _pages(engine, which) for record in page]
 
 
-async def _pages(engine: Engine, which: JobFilter) -> AsyncIterator[list[JobRecord]]:
+async def _pages(engine: Engine, which: Filter) -> AsyncIterator[list[JobRecord]]:
     """Read the dead letters from the newest to the oldest, so that none is met a second time."""
     cursor: str | None = None
     while True:
@@ -375,7 +368,7 @@ async def _pages(engine: Engine, which: JobFilter) -> AsyncIterator[list[JobReco
 async def _change(
     verb: str,
     ids: Sequence[str],
-    which: JobFilter,
+    which: Filter,
     *,
     url: str | None,
     note: Note,
@@ -427,7 +420,7 @@ async def _paced(
     return answers
 
 
-async def _number(engine: Engine, which: JobFilter) -> int:
+async def _number(engine: Engine, which: Filter) -> int:
     """Say how many there are about: jobs die and are removed meanwhile."""
     return sum(group.count for group in (await engine.inspector.dead_groups(which)).groups)
 

@@ -12,10 +12,11 @@ from lamplighter.cli.answers import print_answers
 from lamplighter.cli.listing import ListingGroup, limit_option
 from lamplighter.cli.logs import logs
 from lamplighter.model.counts import counted
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import TERMINAL, Attempt, ErrorInfo, JobRecord
 from lamplighter.model.names import check_name
 from lamplighter.port.store import JobStore
-from lamplighter.port.values import Changed, JobFilter, JobPage, Why
+from lamplighter.port.values import Changed, JobPage, Why
 
 PAGE = 500
 _USUAL = frozenset({Why.FINISHED, Why.RUNNING, Why.NOT_DUE, Why.BEHIND, Why.NEXT, Why.HELD_JOB})
@@ -58,7 +59,7 @@ def list_jobs(
     as_json: bool,
 ) -> None:
     """List jobs, newest first. Options given several times mean: one of these."""
-    which = JobFilter(
+    which = Filter(
         statuses=statuses,
         types=reading.names("job type", types),
         queues=reading.names("queue", queues),
@@ -70,7 +71,7 @@ def list_jobs(
         found = [shapes.job(record) for record in page.jobs]
         output.print_json({"jobs": found, "cursor": page.cursor})
         return
-    print_jobs(page.jobs, empty="no jobs" if which == JobFilter() else "no such job")
+    print_jobs(page.jobs, empty="no jobs" if which == Filter() else "no such job")
     if page.cursor is not None:
         output.note(f"\nhint: there may be more: --cursor {page.cursor}")
 
@@ -203,7 +204,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-async def _page(url: str | None, which: JobFilter, limit: int, cursor: str | None) -> JobPage:
+async def _page(url: str | None, which: Filter, limit: int, cursor: str | None) -> JobPage:
     """Read until the page is full: the store looks at a bounded stretch per call."""
     found: list[JobRecord] = []
     async with store.opened(url) as engine:

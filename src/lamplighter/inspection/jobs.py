@@ -11,12 +11,12 @@ from typing import Any, TypedDict, Unpack, cast
 from lamplighter.client import Client
 from lamplighter.inspection.views import AttemptView, DeadLetterCause, JobView, LogLine
 from lamplighter.model.errors import InvalidOption
+from lamplighter.model.filters import Filter
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import Status
 from lamplighter.model.journal import unpack
 from lamplighter.model.names import check_name, shown
 from lamplighter.options import check_known, instant
-from lamplighter.port.values import JobFilter
 
 PAGE = 100
 
@@ -180,10 +180,10 @@ class DeadLetters:
         )
 
 
-def selected(which: Mapping[str, Any]) -> JobFilter:
+def selected(which: Mapping[str, Any]) -> Filter:
     """Return the store's filter for a selection; what nothing can match is refused."""
     check_known(which, JobSelection.__annotations__, "a list of jobs")
-    return JobFilter(
+    return Filter(
         statuses=_several("status", which.get("status")),
         types=_names("job type", which.get("type")),
         queues=_names("queue", which.get("queue")),

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from lamplighter.model.filters import Filter, fingerprints_of, statuses_of
 from lamplighter.model.names import check_name
 from lamplighter.model.timetable import milliseconds
-from lamplighter.port.filters import fingerprints_of, statuses_of
-from lamplighter.port.values import JobFilter
 from lamplighter.server.auth import Principal
 from lamplighter.server.calendars import Instant
 
@@ -27,9 +26,7 @@ class Choice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     finished_before: Instant | None = None
 
 
-def job_filter(
-    chosen: Choice, principal: Principal, statuses: Sequence[str] = ()
-) -> JobFilter | None:
+def job_filter(chosen: Choice, principal: Principal, statuses: Sequence[str] = ()) -> Filter | None:
     """Check a choice; not every store can look for a name that cannot be.
 
     None: it means only jobs of other tenants, which do not exist for whoever has one of their own.
@@ -40,7 +37,7 @@ def job_filter(
             return None
         tenants = (own,)
     after, before = chosen.finished_after, chosen.finished_before
-    which = JobFilter(
+    which = Filter(
         statuses=tuple(statuses),
         types=names("job type", chosen.type),
         queues=names("queue", chosen.queue),

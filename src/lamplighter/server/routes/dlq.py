@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 import msgspec
 
 from lamplighter.model.errors import InvalidInput, InvalidName, InvalidOption
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import JobRecord
 from lamplighter.port.access import About
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
-from lamplighter.port.values import ChangeAnswer, JobFilter
+from lamplighter.port.values import ChangeAnswer
 from lamplighter.server import auditing, shapes
 from lamplighter.server.auth import Scope
 from lamplighter.server.errors import InvalidCursor, InvalidQuery, TenantFull
@@ -191,7 +192,7 @@ def _described(body: DeadChoice, tenant: str) -> str:
     return msgspec.json.encode({name: value for name, value in given.items() if value}).decode()
 
 
-def _chosen(request: Request[ReasonQuery, DeadChoice]) -> JobFilter | None:
+def _chosen(request: Request[ReasonQuery, DeadChoice]) -> Filter | None:
     """Give the filter, and refuse to mean everything by mistake or two things at once."""
     body = request.body
     filtered = any(getattr(body, name) not in ([], None) for name in Choice.__struct_fields__)

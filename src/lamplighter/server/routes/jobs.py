@@ -23,12 +23,13 @@ from lamplighter.model.errors import (
     PayloadTooLarge,
     UnknownType,
 )
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import NewJob
 from lamplighter.model.names import shown
 from lamplighter.model.timetable import milliseconds
 from lamplighter.port.access import About
 from lamplighter.port.store import Engine
-from lamplighter.port.values import JobFilter, SubmitAnswer
+from lamplighter.port.values import SubmitAnswer
 from lamplighter.server import auditing, scheduling, shapes
 from lamplighter.server.auth import Principal, Scope, check_scope
 from lamplighter.server.calendars import Instant, calendar_of
@@ -270,7 +271,7 @@ class _Read:
     cursor: str | None
 
 
-def _filter(query: JobQuery, principal: Principal) -> JobFilter | None:
+def _filter(query: JobQuery, principal: Principal) -> Filter | None:
     try:
         found = job_filter(query, principal, query.status)
     except LamplighterError as error:

@@ -27,7 +27,7 @@ SELECT seq FROM job WHERE seq < :before ORDER BY seq DESC LIMIT 1 OFFSET :stretc
 -- Jobs of a stretch, newest first, without most of those that a filter does not mean: states,
 -- lanes and tenants are JSON lists, or NULL for all. The rest of the filter looks at the records.
 -- What cannot be read has no tag.
--- in: before, beyond, states, lanes, tenants, tag, after, until, held, tried, failed, limit
+-- in: before, beyond, states, lanes, tenants, schedules, tag, since, to, after, until, held, tried, failed, limit
 SELECT seq, id, due, args, tenant, created, delivery, extras, attempt, crashes, losses, suspect,
        generation, cost, schedule, job.lease, nonce, worker, handout, lane, state, hold, cancel,
        claimed, expires, finished, reason, result, result_note, error, progress.value,
@@ -47,8 +47,11 @@ WHERE seq < :before
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
   AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
+  AND (:schedules IS NULL OR schedule IN (SELECT value FROM json_each(:schedules)))
   AND (:tag IS NULL OR (json_valid(extras)
                         AND :tag IN (SELECT value FROM json_each(extras, '$.tags'))))
+  AND (:since IS NULL OR created >= :since)
+  AND (:to IS NULL OR created < :to)
   AND (:after IS NULL OR finished >= :after)
   AND (:until IS NULL OR finished < :until)
   AND (:held = 0 OR hold IS NOT NULL)
@@ -85,10 +88,10 @@ LIMIT :limit;
 -- The newest dead letters by lane and fingerprint; the columns behind the greatest of their times
 -- are those of the job that has it. What cannot be read has no fingerprint and no tag.
 -- Index: job_dead.
--- in: stretch, lanes, tenants, prints, tag, after, until
+-- in: stretch, lanes, tenants, schedules, prints, tag, since, to, after, until
 SELECT lane, print, count(*), max(printf('%020d %020d', finished, seq)), finished, id, reason, error
 FROM (
-    SELECT lane, tenant, finished, seq, id, reason, error, extras,
+    SELECT lane, tenant, schedule, created, finished, seq, id, reason, error, extras,
            coalesce(CASE WHEN json_valid(error) THEN json_extract(error, '$.fingerprint') END, '')
                AS print
     FROM job INDEXED BY job_dead
@@ -98,9 +101,12 @@ FROM (
 )
 WHERE (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
   AND (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
+  AND (:schedules IS NULL OR schedule IN (SELECT value FROM json_each(:schedules)))
   AND (:prints IS NULL OR print IN (SELECT value FROM json_each(:prints)))
   AND (:tag IS NULL OR (json_valid(extras)
                         AND :tag IN (SELECT value FROM json_each(extras, '$.tags'))))
+  AND (:since IS NULL OR created >= :since)
+  AND (:to IS NULL OR created < :to)
   AND (:after IS NULL OR finished >= :after)
   AND (:until IS NULL OR finished < :until)
 GROUP BY lane, print;

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite import records
 from lamplighter.engines.sqlite.statements import load
+from lamplighter.model.filters import Filter, matcher, statuses_of
 from lamplighter.model.job import Attempt, JobRecord, JobState, Level
 from lamplighter.model.journal import Piece
 from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
-from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, at_work, health
 from lamplighter.port.rows import attempt_of, tenant_of
 from lamplighter.port.values import (
@@ -21,7 +21,6 @@ from lamplighter.port.values import (
     TENANT_LIMIT,
     DeadGroup,
     DeadGroups,
-    JobFilter,
     JobPage,
     LogPiece,
     QueueInfo,
@@ -56,7 +55,7 @@ def job(tx: Transaction, job_id: str) -> JobRecord | None:
     return None if row is None else _record(tx, row)
 
 
-def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> JobPage:
+def jobs(tx: Transaction, which: Filter, limit: int, cursor: str | None) -> JobPage:
     """List jobs, newest first; a filter without an index looks at a bounded stretch per page.
 
     Dead letters have an index of their own and are listed by the time of death.
@@ -83,13 +82,16 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
             return JobPage(found, None if beyond is None else cursor_of((*end[:-1], end[-1] + 1)))
 
 
-def _coarse(which: JobFilter, *listed: object) -> tuple[object, ...]:
+def _coarse(which: Filter, *listed: object) -> tuple[object, ...]:
     """Give what the database can tell of a filter, in the order of the statement."""
     statuses = statuses_of(which)
     return (
         _listed(sorted({_STATES.get(status, status) for status in statuses})),
         *listed,
+        _listed(which.schedules),
         which.tag,
+        which.created_after_ms,
+        which.created_before_ms,
         which.finished_after_ms,
         which.finished_before_ms,
         statuses == frozenset({"paused"}),
@@ -98,7 +100,7 @@ def _coarse(which: JobFilter, *listed: object) -> tuple[object, ...]:
     )
 
 
-def _lanes(tx: Transaction, which: JobFilter) -> str | None:
+def _lanes(tx: Transaction, which: Filter) -> str | None:
     """Give the lanes that types and queues mean, as JSON; None: all."""
     if not which.types and not which.queues:
         return None
@@ -268,7 +270,7 @@ def logs(
     return [LogPiece(lease, Piece(number, data)) for lease, number, data in rows]
 
 
-def dead_groups(tx: Transaction, which: JobFilter, most: int) -> DeadGroups:
+def dead_groups(tx: Transaction, which: Filter, most: int) -> DeadGroups:
     """Group dead letters by type and fingerprint."""
     statuses = statuses_of(which)
     if statuses and "dead" not in statuses:
@@ -278,8 +280,11 @@ def dead_groups(tx: Transaction, which: JobFilter, most: int) -> DeadGroups:
         most,
         _lanes(tx, which),
         _listed(which.tenants),
+        _listed(which.schedules),
         _listed(which.fingerprints),
         which.tag,
+        which.created_after_ms,
+        which.created_before_ms,
         which.finished_after_ms,
         which.finished_before_ms,
     )
