@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
+from types import TracebackType
+from typing import Self
+
+import click
 
 from lamplighter import runtime
 from lamplighter.cli import output
+from lamplighter.port.values import COUNT_LIMIT
 
 _PORTIONS_A_SECOND = 5
 _WORD_EVERY = 5.0
@@ -36,17 +42,40 @@ class Pace:
 
 
 class Tally:
-    """Says now and then how many of about how many are done, beside the answer."""
+    """Shows how many of about how many are done: a bar at a terminal, now and then a line else."""
 
     def __init__(self, total: int, word: str) -> None:
         self._total = total
         self._word = word
         self._done = 0
         self._told_at = runtime.monotonic()
+        # How long the rest takes is not known where the count has ended before the jobs did.
+        known = 0 < total < COUNT_LIMIT and sys.stderr.isatty()
+        self._bar = click.progressbar(length=total, file=sys.stderr) if known else None
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the bar; say how far it came when it did not come to its end."""
+        if self._bar is not None:
+            self._bar.__exit__(kind, error, trace)
+        if error is not None:
+            output.note(f"stopped: {self._done:,} {self._word}, the rest is as it was")
 
     def add(self, number: int) -> None:
         """Count what was done."""
         self._done += number
+        if self._bar is not None:
+            self._bar.update(number)
+            return
         now = runtime.monotonic()
         if now - self._told_at >= _WORD_EVERY:
             self._told_at = now

@@ -226,6 +226,13 @@ def shown_as(job: Situation) -> frozenset[str]:
     )
 
 
+@cache
+def acts_on(action: Action) -> frozenset[str]:
+    """Return the statuses in which an action does something to a job."""
+    acted = [job for job in SITUATIONS if decide(action, job).effect is not Effect.NOTHING]
+    return frozenset(status for job in acted for status in shown_as(job))
+
+
 def situation_of(record: JobRecord) -> Situation:
     """Return the situation of a job as it was read."""
     state, later = record.state, (Status.SCHEDULED, Status.RETRYING)

@@ -9,6 +9,7 @@ from lamplighter.model.changes import (
     Changed,
     Effect,
     Situation,
+    acts_on,
     answers,
     decide,
     shown_as,
@@ -131,3 +132,16 @@ def test_a_retry_of_dead_jobs_alone_locks_no_queue():
 )
 def test_a_situation_is_shown_as_one_of_its_statuses(job: Situation, statuses: set[str]):
     assert shown_as(job) == statuses
+
+
+@pytest.mark.parametrize("action", Action)
+def test_an_action_does_nothing_in_other_statuses_than_those_it_acts_on(action: Action):
+    meant = acts_on(action)
+
+    assert meant
+    for job in SITUATIONS:
+        if decide(action, job).effect is not Effect.NOTHING:
+            assert shown_as(job) <= meant
+    for status in meant:
+        found = [job for job in SITUATIONS if status in shown_as(job)]
+        assert any(decide(action, job).effect is not Effect.NOTHING for job in found)
