@@ -10,7 +10,7 @@ import click
 from lamplighter.cli import reading
 from lamplighter.cli.store import Command
 from lamplighter.model.filters import Filter, fingerprints_of, statuses_of
-from lamplighter.model.names import check_name
+from lamplighter.model.names import check_name, check_schedule
 
 _AGO = "an ISO time, or 2h for ago"
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
@@ -74,7 +74,7 @@ def filter_of(
         types=reading.names("job type", types),
         queues=reading.names("queue", queues),
         tenants=reading.names("tenant", tenants),
-        schedules=reading.names("schedule", schedules),
+        schedules=tuple(map(check_schedule, schedules)),
         tag=None if tag is None else check_name("tag", tag),
         fingerprints=fingerprints_of(reading.names("fingerprint", fingerprints)),
         created_before_ms=reading.moment_ms("--older-than", older_than),

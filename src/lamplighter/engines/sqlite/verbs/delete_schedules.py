@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs.change import change
 from lamplighter.engines.sqlite.verbs.wishes import Current, each
-from lamplighter.model.changes import Action
+from lamplighter.model.changes import Action, table_of
 from lamplighter.port.schedules import ScheduleAnswer, ScheduleChanged
 
 if TYPE_CHECKING:
@@ -33,5 +33,5 @@ def delete_schedules(
         return ScheduleAnswer.DONE
 
     answers = each(tx, ids, tenant, decide)
-    change(tx, queued, Action.CANCEL, by, reason)
+    change(tx, queued, table_of(Action.CANCEL), by, reason)
     return answers
