@@ -97,7 +97,11 @@ def test_where_the_end_is_not_known_there_is_no_bar(clock, monkeypatch):
 
 
 def test_what_stops_says_how_far_it_came(clock, capsys):
-    with pytest.raises(KeyboardInterrupt), Tally(200, "held") as tally:
-        tally.add(100)
-        raise KeyboardInterrupt
+    def work():
+        with Tally(200, "held") as tally:
+            tally.add(100)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert capsys.readouterr().err == "stopped: 100 held, the rest is as it was\n"
