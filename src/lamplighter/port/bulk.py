@@ -56,11 +56,11 @@ async def once(call: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
 class BulkChange:
     """An action on everything that a filter means, newest first, or by the time of death.
 
-    It affects only jobs that were in the store (in their shard, where there are several) when the
-    first page was read, each at most once. The store decides again for each job when it changes
-    it: by its situation, and by the statuses of the filter. A filter without statuses means those
-    that the action does something to. Whoever stops between two pages leaves the rest as it is;
-    ``cursor`` says where to go on.
+    It affects only jobs that had been submitted (to their shard, where there are several) when the
+    first page was read, each at most once; a job that a transaction submits counts before its
+    commit. The store decides again for each job when it changes it: by its situation, and by the
+    statuses of the filter. A filter without statuses means those that the action does something
+    to. Whoever stops between two pages leaves the rest as it is; ``cursor`` says where to go on.
     """
 
     def __init__(
