@@ -254,7 +254,7 @@ export type Job = {
 /** What is done to which jobs, and to how many of them at once. */
 export type JobChange = {
   action: "cancel" | "hold" | "purge" | "replay" | "retry" | "unhold";
-  /** Which jobs. Without a status: those that the action does something to. With statuses, a job that has left them meanwhile is a `conflict`. */
+  /** Which jobs. Those in a status in which the action does nothing are passed over. With statuses, a job that has left them meanwhile is a `conflict`. */
   filter?: JobChoice;
   /** Mean all jobs, without a filter. By default `false`. */
   all?: boolean;

@@ -289,7 +289,7 @@ def _change_all(order: Order, url: str | None, *, yes: bool) -> None:
         output.note(f"{counted(asked, 'running job')} told to stop")
     if counts.total():
         left = counted(counts.total(), subject.noun)
-        output.note(f"{left} had changed meanwhile and were left alone")
+        output.note(f"{left} left alone: changed meanwhile, or there was nothing to do")
 
 
 async def _matching(order: Order, url: str | None, *, yes: bool) -> Counter[str]:

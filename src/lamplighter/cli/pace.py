@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import click
 
 from lamplighter import runtime
 from lamplighter.cli import output
 from lamplighter.port.values import COUNT_LIMIT
+
+if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
 
 _PORTIONS_A_SECOND = 5
 _WORD_EVERY = 5.0
@@ -42,20 +45,22 @@ class Pace:
 
 
 class Tally:
-    """Shows how many of about how many are done: a bar at a terminal, now and then a line else."""
+    """Shows how many of about how many are done, now and then in a line beside the answer.
+
+    As a context it is a bar at a terminal, and says how far it came when it was stopped.
+    """
 
     def __init__(self, total: int, word: str) -> None:
         self._total = total
         self._word = word
         self._done = 0
         self._told_at = runtime.monotonic()
-        # How long the rest takes is not known where the count has ended before the jobs did.
-        known = 0 < total < COUNT_LIMIT and sys.stderr.isatty()
-        self._bar = click.progressbar(length=total, file=sys.stderr) if known else None
+        self._bar: ProgressBar[int] | None = None
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.__enter__()
+        # Where the count has ended before the jobs did, nobody knows how much is left.
+        if 0 < self._total < COUNT_LIMIT and sys.stderr.isatty():
+            self._bar = click.progressbar(length=self._total, file=sys.stderr).__enter__()
         return self
 
     def __exit__(

@@ -136,8 +136,8 @@ class Jobs:
 
         `done`; `requested` for running jobs that were told to stop; `already`, `conflict` and
         `unknown` for jobs that had changed meanwhile. Only jobs are affected that were there when
-        it began, each once; it is decided again for each when it is changed. Without a status
-        those are meant that the action does something to. To mean all jobs, say
+        it began, each once; it is decided again for each when it is changed. Jobs in a status
+        in which the action does nothing are passed over. To mean all jobs, say
         ``everything=True``. With ``dry_run`` nothing is changed. ``progress`` is called with the
         counts after each page; to stop, cancel the call or return False: what was done stays done.
         """

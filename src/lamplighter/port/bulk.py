@@ -59,8 +59,8 @@ class BulkChange:
     It affects only jobs that had been submitted (to their shard, where there are several) when the
     first page was read, each at most once; a job that a transaction submits counts before its
     commit. The store decides again for each job when it changes it: by its situation, and by the
-    statuses of the filter. A filter without statuses means those that the action does something
-    to. Whoever stops between two pages leaves the rest as it is; ``cursor`` says where to go on.
+    statuses of the filter. Jobs in statuses in which the action does nothing are passed over.
+    Whoever stops between two pages leaves the rest as it is; ``cursor`` says where to go on.
     """
 
     def __init__(
@@ -80,19 +80,19 @@ class BulkChange:
         self._reason = reason
         self._repeated = repeated
         self._asked = statuses_of(which)
-        self.which = which
-        """What is meant, with statuses in any case."""
-        if not self._asked:
-            self.which = replace(which, statuses=tuple(sorted(acts_on(action))))
+        meant = acts_on(action) & self._asked if self._asked else acts_on(action)
+        self._which = replace(which, statuses=tuple(sorted(meant)))
         self.cursor = cursor
-        self.over = False
+        self.over = not meant
         """Whether all jobs have been read."""
 
     async def read(self, most: int = PAGE) -> list[JobRecord]:
-        """Read the next jobs; none, where a stretch of the store has none."""
+        """Read the next jobs; none, where a stretch of the store has none, or all were read."""
+        if self.over:
+            return []
         size = min(most, PAGE, self._engine.capabilities.max_batch)
         page, _ = await self._repeated(
-            lambda: self._engine.inspector.jobs(self.which, limit=size, cursor=self.cursor)
+            lambda: self._engine.inspector.jobs(self._which, limit=size, cursor=self.cursor)
         )
         self.cursor, self.over = page.cursor, page.cursor is None
         return page.jobs

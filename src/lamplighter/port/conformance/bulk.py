@@ -101,6 +101,14 @@ async def test_a_change_of_many_passes_over_what_it_does_nothing_to(engine: Engi
     assert [one.id for one in changed] == [waiting]
 
 
+async def test_statuses_in_which_an_action_does_nothing_mean_no_job(engine: Engine) -> None:
+    await finished(engine)
+    change = bulk(engine, Action.CANCEL, Filter(statuses=("succeeded",)))
+
+    assert change.over
+    assert await change.read() == []
+
+
 async def test_jobs_are_chosen_by_their_schedule_and_their_age(
     engine: Engine, clock: VirtualClock
 ) -> None:

@@ -280,8 +280,8 @@ class JobChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     action: ChangeAction
     filter: JobChoice = msgspec.field(default_factory=JobChoice)
-    """Which jobs. Without a status: those that the action does something to. With statuses, a job
-    that has left them meanwhile is a `conflict`."""
+    """Which jobs. Those in a status in which the action does nothing are passed over. With
+    statuses, a job that has left them meanwhile is a `conflict`."""
     all: bool = False
     """Mean all jobs, without a filter."""
     reason: str = ""
