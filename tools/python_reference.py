@@ -41,6 +41,7 @@ OPTIONS = {
 VALUES = {
     "Backfill": "port.schedules.Backfill",
     "Calendar": "model.schedule.calendar.Calendar",
+    "ChangeAction": "inspection.jobs.ChangeAction",
     "ChangeAnswer": "model.changes.ChangeAnswer",
     "Delivery": "model.job.Delivery",
     "Explanation": "port.values.Explanation",

@@ -24,8 +24,8 @@ from benchmarks.parts.delayed import summary
 from benchmarks.parts.due import in_time
 from benchmarks.report import Line
 from benchmarks.scale import Bench
+from lamplighter.model.filters import Filter
 from lamplighter.port.schedules import NewSchedule
-from lamplighter.port.values import JobFilter
 
 FIRED_S = {"sqlite": 15.0, "postgres": 10.0, "redis": 10.0}
 """Seconds until all of them have a job."""
@@ -103,7 +103,7 @@ async def _created(workers: Fleet) -> list[int]:
     found: list[int] = []
     cursor: str | None = None
     while True:
-        page = await engine.inspector.jobs(JobFilter(), limit=_PAGE, cursor=cursor)
+        page = await engine.inspector.jobs(Filter(), limit=_PAGE, cursor=cursor)
         found += [one.job.created_at_ms for one in page.jobs if one.job.schedule is not None]
         cursor = page.cursor
         if cursor is None:

@@ -20,10 +20,11 @@ from benchmarks.report import Line
 from benchmarks.scale import Bench
 from lamplighter import runtime
 from lamplighter.engines.redis import scripts
+from lamplighter.model.filters import Filter
 from lamplighter.model.lifecycle import settle_all
 from lamplighter.model.outcome import Released, Succeeded
 from lamplighter.port.store import Engine
-from lamplighter.port.values import ClaimRequest, JobFilter, Renewal, Retention
+from lamplighter.port.values import ClaimRequest, Renewal, Retention
 
 LIMIT_MS = 10
 """What takes longer than this is slow."""
@@ -87,7 +88,7 @@ async def _round(program: Program, engine: Engine) -> None:
     half = len(claims) // 2
     await jobs.settle(settle_all(claims[:half], Succeeded()))
     await jobs.settle(settle_all(claims[half:], Released()))
-    page = await look.jobs(JobFilter(), limit=size)
+    page = await look.jobs(Filter(), limit=size)
     ids = [record.job.id for record in page.jobs]
     for operate in (jobs.hold, jobs.unhold, jobs.retry):
         await operate(ids, by="bench", reason="to measure")
@@ -96,7 +97,7 @@ async def _round(program: Program, engine: Engine) -> None:
     await jobs.prune(Retention(), size)
     await look.job(ids[0])
     await look.explain(ids[0])
-    await look.jobs(JobFilter(tenants=("tenant-1",)), limit=size)
+    await look.jobs(Filter(tenants=("tenant-1",)), limit=size)
     for overview in (look.counts, look.queues, look.tenants, look.types, look.workers):
         await overview()
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import accumulate
 
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import JobRecord
 from lamplighter.model.recurring import CatchUp, Overlap
 from lamplighter.port.schedules import RunRecord, RunState, ScheduleFilter, ScheduleRecord
 from lamplighter.port.store import Engine
-from lamplighter.port.values import JobFilter
 from tests.faults.checker import Violation
 from tests.faults.history import History
 from tests.faults.rota import TYPE, Duty
@@ -99,7 +99,7 @@ async def read(engine: Engine) -> Findings:
     for name in found.records:
         found.runs[name] = await _runs(engine, name)
     while True:
-        jobs = await engine.inspector.jobs(JobFilter(types=(TYPE,)), limit=PAGE, cursor=cursor)
+        jobs = await engine.inspector.jobs(Filter(types=(TYPE,)), limit=PAGE, cursor=cursor)
         for job in jobs.jobs:
             found.jobs.setdefault(job.job.schedule or "-", []).append(job)
         cursor = jobs.cursor

@@ -15,7 +15,7 @@ from contextlib import suppress
 import pytest
 
 from lamplighter import App
-from lamplighter.port.values import JobFilter
+from lamplighter.model.filters import Filter
 
 KEYS = int(os.environ.get("LAMPLIGHTER_HTTP_KEYS", "60"))
 AT_ONCE = 50
@@ -138,7 +138,7 @@ async def _stored_keys(url: str) -> Counter[str]:
     async with App(url) as app:
         inspector, cursor = (await app.engine()).inspector, None
         while True:
-            page = await inspector.jobs(JobFilter(), limit=500, cursor=cursor)
+            page = await inspector.jobs(Filter(), limit=500, cursor=cursor)
             found.update(json.loads(record.job.args)["key"] for record in page.jobs)
             cursor = page.cursor
             if cursor is None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Delivery, JobState, Status
-from lamplighter.port.values import JobFilter
 from tests.system.conftest import until
 
 ONCE = Delivery.AT_MOST_ONCE
@@ -36,7 +36,7 @@ async def with_jobs_ahead(world) -> tuple[list[str], list[str], list[str]]:
 
 
 async def statuses(world, which: str) -> set[str]:
-    page = await world.engine.inspector.jobs(JobFilter(statuses=(which,)), limit=1_000)
+    page = await world.engine.inspector.jobs(Filter(statuses=(which,)), limit=1_000)
     return {record.job.id for record in page.jobs}
 
 

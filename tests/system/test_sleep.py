@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Delivery, JobState
-from lamplighter.port.values import JobFilter
 
 LEASE = 1.0
 
@@ -85,5 +85,5 @@ async def test_what_others_took_while_a_machine_slept_is_stopped(world):
     assert (record.state, record.lease) == (JobState.SUCCEEDED, 2)
     assert (await world.ended(once)).state is JobState.DEAD
     assert len(world.runs.lines(once, "start")) == 1
-    page = await world.engine.inspector.jobs(JobFilter(statuses=("running",)), limit=10)
+    page = await world.engine.inspector.jobs(Filter(statuses=("running",)), limit=10)
     assert page.jobs == []

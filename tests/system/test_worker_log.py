@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import JobState, NewJob
-from lamplighter.port.values import JobFilter
 from tests.system.conftest import ROOT, until
 
 SPEC = "tests.system.logged_program:app"
@@ -159,7 +159,7 @@ async def test_one_cause_does_not_flood_the_log(world, talking):
 async def test_a_quiet_worker_says_nothing_of_jobs_that_handlers_submit(world, talking):
     worker = await talking()
     await world.ended(await world.submit("submits", count=5))
-    page = await world.engine.inspector.jobs(JobFilter(types=("nothing",)), limit=10)
+    page = await world.engine.inspector.jobs(Filter(types=("nothing",)), limit=10)
     assert len([await world.ended(record.job.id) for record in page.jobs]) == 5
     await worker.end()
 

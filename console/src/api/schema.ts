@@ -60,6 +60,19 @@ export type BackfillState = {
 /** Which of the occurrences that nobody was there to fire are made up for. */
 export type CatchUp = "all" | "latest" | "none";
 
+/** How many jobs were answered what. */
+export type ChangeAnswers = {
+  done: number;
+  /** Running jobs that were told to stop. */
+  requested: number;
+  /** It was so before. */
+  already: number;
+  /** The job's state forbids it, or it has left the statuses that were meant. */
+  conflict: number;
+  /** The job is not there any more. */
+  unknown: number;
+};
+
 /** A change of the clocks that touches a schedule. */
 export type ClockChange = {
   at: string;
@@ -82,9 +95,15 @@ export type DeadChoice = {
   type?: string[];
   queue?: string[];
   tenant?: string[];
+  /** Id of the schedule that made them. */
+  schedule?: string[];
   /** Cause of the last error; `none` means jobs that have no such cause. */
   fingerprint?: string[];
   tag?: string | null;
+  /** Created at this instant or later… */
+  created_after?: string | null;
+  /** …and before this one. */
+  created_before?: string | null;
   finished_after?: string | null;
   finished_before?: string | null;
   /** Mean all of them, without a filter. By default `false`. */
@@ -234,6 +253,43 @@ export type Job = {
   omitted: string[];
 };
 
+/** What is done to which jobs, and to how many of them at once. */
+export type JobChange = {
+  action: "cancel" | "hold" | "purge" | "replay" | "retry" | "unhold";
+  /** Which jobs. Those in a status in which the action does nothing are passed over. With statuses, a job that has left them meanwhile is a `conflict`. */
+  filter?: JobChoice;
+  /** Mean all jobs, without a filter. By default `false`. */
+  all?: boolean;
+  /** Kept with what is changed, for others to see. By default `""`. */
+  reason?: string;
+  /** Only tell what would be answered. By default `false`. */
+  dry_run?: boolean;
+  /** How many jobs at most in this request. By default `100`. */
+  limit?: number;
+  /** `next` of the answer before, to go on with older ones. */
+  cursor?: string | null;
+};
+
+/** Which jobs; several values of one field mean any of them. */
+export type JobChoice = {
+  type?: string[];
+  queue?: string[];
+  tenant?: string[];
+  /** Id of the schedule that made them. */
+  schedule?: string[];
+  /** Cause of the last error; `none` means jobs that have no such cause. */
+  fingerprint?: string[];
+  tag?: string | null;
+  /** Created at this instant or later… */
+  created_after?: string | null;
+  /** …and before this one. */
+  created_before?: string | null;
+  finished_after?: string | null;
+  finished_before?: string | null;
+  /** A status, or `pending` (scheduled, ready, retrying) or `failed` (dead). */
+  status?: string[];
+};
+
 /** What a job was given and how it is to be run. */
 export type JobInput = {
   id: string;
@@ -315,6 +371,14 @@ export type JobType = {
 /** The job types that workers have published. */
 export type JobTypes = {
   types: JobType[];
+};
+
+/** What was done to jobs, or would be. */
+export type JobsChanged = {
+  dry_run: boolean;
+  answers: ChangeAnswers;
+  /** Cursor to go on with, to older jobs; null: all have been seen. */
+  next: string | null;
 };
 
 /** How late jobs began after they had fallen due, estimated; null: none began. */

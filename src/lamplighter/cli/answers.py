@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from lamplighter.cli import output, shapes
-from lamplighter.model.job import JobRecord, JobState, Mark
+from lamplighter.model.job import TERMINAL, JobRecord, JobState, Mark
 from lamplighter.port.schedules import BEHIND_A_RUN
 from lamplighter.port.values import ChangeAnswer, Changed
 
@@ -20,18 +20,19 @@ _LETTER = "it is not dead; only dead letters are {} here"
 def print_answers(
     verb: str,
     answers: Sequence[Changed],
-    before: Mapping[str, JobRecord] | None = None,
+    before: Mapping[str, JobRecord],
     *,
+    letters: bool = False,
     as_json: bool,
 ) -> None:
     """Print what became of each job; the exit code says whether all went well.
 
-    ``before`` are the jobs as they were, as far as they are known.
+    ``before`` are the jobs as they were, as far as they are known; with ``letters`` only dead ones
+    were meant.
     """
     if as_json:
         output.print_json({"jobs": [shapes.changed(answer) for answer in answers]})
     else:
-        known = before or {}
         output.print_table(
             ["id", "answer", "state now", "~about"],
             (
@@ -39,7 +40,7 @@ def print_answers(
                     answer.id,
                     output.status(answer.answer.value),
                     output.status(answer.state.value if answer.state else "gone"),
-                    (words(verb, answer, known.get(answer.id)), "dim"),
+                    (words(verb, answer, before.get(answer.id), letters=letters), "dim"),
                 ]
                 for answer in answers
             ),
@@ -49,13 +50,13 @@ def print_answers(
         sys.exit(FAILED)
 
 
-def words(verb: str, changed: Changed, before: JobRecord | None) -> str:
+def words(verb: str, changed: Changed, before: JobRecord | None, *, letters: bool = False) -> str:
     """Say what an answer means; nothing if it is what was asked for."""
     match changed.answer:
         case ChangeAnswer.UNKNOWN:
             return _UNKNOWN
         case ChangeAnswer.CONFLICT:
-            return _conflict(verb, changed.state)
+            return _conflict(verb, changed.state, letters=letters)
         case ChangeAnswer.ALREADY:
             return _already(verb, before)
         case ChangeAnswer.REQUESTED:
@@ -64,17 +65,17 @@ def words(verb: str, changed: Changed, before: JobRecord | None) -> str:
             return _done(verb, changed.state, before)
 
 
-def _conflict(verb: str, state: JobState | None) -> str:
-    if verb == "replay" and state in (JobState.WAITING, JobState.RUNNING, JobState.BLOCKED):
+_LETTERS = {"retry": "retried", "replay": "run again", "purge": "removed"}
+
+
+def _conflict(verb: str, state: JobState | None, *, letters: bool) -> str:
+    ended = state in TERMINAL
+    if verb == "replay" and not ended:
         return "it has not ended; only what has ended is replayed"
-    if verb == "replay":
-        return _LETTER.format("run again")
-    if verb == "purge":
-        return _LETTER.format("removed")
-    if verb == "erase":
+    if letters and (ended or verb != "retry" or state is JobState.WAITING):
+        return _LETTER.format(_LETTERS[verb])
+    if verb in {"purge", "erase"}:
         return "it has not ended; cancel it first, or wait"
-    if verb == "retry" and state is JobState.WAITING:
-        return _LETTER.format("retried")
     if state is JobState.RUNNING:
         return "it is running already; to begin anew, cancel it first"
     if verb == "retry":

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from lamplighter.cli import noting, output, reading, shapes, store
-from lamplighter.cli.answers import print_answers
-from lamplighter.cli.listing import ListingGroup, limit_option
+from lamplighter.cli import output, reading, shapes, store
+from lamplighter.cli.bulk import Subject, carry_out, change_options
+from lamplighter.cli.filters import filter_of, job_filter_options
+from lamplighter.cli.listing import ListingGroup, limit_option, print_jobs
 from lamplighter.cli.logs import logs
+from lamplighter.model.changes import Action
 from lamplighter.model.counts import counted
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import TERMINAL, Attempt, ErrorInfo, JobRecord
-from lamplighter.model.names import check_name
-from lamplighter.port.store import JobStore
-from lamplighter.port.values import Changed, JobFilter, JobPage, Why
+from lamplighter.port.values import JobPage, Why
 
-PAGE = 500
+_PAGE = 500
 _MOST_ATTEMPTS = 100
 """Attempts that are shown; each may have a traceback."""
 _USUAL = frozenset({Why.FINISHED, Why.RUNNING, Why.NOT_DUE, Why.BEHIND, Why.NEXT, Why.HELD_JOB})
@@ -26,10 +28,10 @@ _USUAL = frozenset({Why.FINISHED, Why.RUNNING, Why.NOT_DUE, Why.BEHIND, Why.NEXT
 
 @click.group(
     cls=ListingGroup,
-    short_help="Look at jobs and their logs; cancel, hold, retry, replay and erase them.",
+    short_help="Look at jobs and their logs; cancel, hold, retry, replay and remove them.",
 )
 def jobs() -> None:
-    """List, show, cancel, hold, unhold, retry, replay and erase jobs, and read their logs."""
+    """List, show, cancel, hold, unhold, retry, replay, purge and erase jobs; read their logs."""
 
 
 jobs.add_command(logs)
@@ -39,71 +41,23 @@ jobs.add_command(logs)
 
 
 @jobs.command("list")
-@click.option("--status", "statuses", multiple=True, help="As shown; also `pending`, `failed`.")
-@click.option("--type", "types", multiple=True, help="Only jobs of this type.")
-@click.option("--queue", "queues", multiple=True, help="Only jobs of this queue.")
-@click.option("--tenant", "tenants", multiple=True, help="Only jobs of this tenant.")
-@click.option("--tag", help="Only jobs with this tag.")
+@job_filter_options
 @limit_option(50, most=10_000)
 @click.option("--cursor", help="Go on behind the page that gave this cursor.")
 @store.store_options
 def list_jobs(
-    *,
-    statuses: tuple[str, ...],
-    types: tuple[str, ...],
-    queues: tuple[str, ...],
-    tenants: tuple[str, ...],
-    tag: str | None,
-    limit: int,
-    cursor: str | None,
-    url: str | None,
-    as_json: bool,
+    *, limit: int, cursor: str | None, url: str | None, as_json: bool, **given: Any
 ) -> None:
     """List jobs, newest first. Options given several times mean: one of these."""
-    which = JobFilter(
-        statuses=statuses,
-        types=reading.names("job type", types),
-        queues=reading.names("queue", queues),
-        tenants=reading.names("tenant", tenants),
-        tag=None if tag is None else check_name("tag", tag),
-    )
+    which = filter_of(**given)
     page = store.run(_page(url, which, limit, cursor))
     if as_json:
         found = [shapes.job(record) for record in page.jobs]
         output.print_json({"jobs": found, "cursor": page.cursor})
         return
-    print_jobs(page.jobs, empty="no jobs" if which == JobFilter() else "no such job")
+    print_jobs(page.jobs, empty="no jobs" if which.empty else "no such job")
     if page.cursor is not None:
         output.note(f"\nhint: there may be more: --cursor {page.cursor}")
-
-
-def print_jobs(records: Sequence[JobRecord], *, empty: str) -> None:
-    """Print one line per job."""
-    output.print_table(
-        ["id", "status", "~type", "?~queue", "?~tenant", ">failed", "when", "~~about"],
-        (
-            [
-                record.job.id,
-                output.status(record.status.value),
-                record.job.type,
-                record.job.queue,
-                record.job.tenant,
-                str(record.job.attempt or ""),
-                output.away(record.finished_at_ms or record.job.due_at_ms),
-                (_about(record), "dim"),
-            ]
-            for record in records
-        ),
-        empty=empty,
-    )
-
-
-def _about(record: JobRecord) -> str:
-    if record.hold is not None:
-        return f"held by {record.hold.by}: {record.hold.reason}"
-    if record.error is not None:
-        return output.cause(record.error.text, 60)
-    return output.cause(record.reason or "", 60)
 
 
 @jobs.command()
@@ -211,13 +165,13 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-async def _page(url: str | None, which: JobFilter, limit: int, cursor: str | None) -> JobPage:
+async def _page(url: str | None, which: Filter, limit: int, cursor: str | None) -> JobPage:
     """Read until the page is full: the store looks at a bounded stretch per call."""
     found: list[JobRecord] = []
     async with store.opened(url) as engine:
         while True:
             rest = limit - len(found)
-            page = await engine.inspector.jobs(which, limit=min(rest, PAGE), cursor=cursor)
+            page = await engine.inspector.jobs(which, limit=min(rest, _PAGE), cursor=cursor)
             found += page.jobs
             cursor = page.cursor
             if cursor is None or len(found) >= limit:
@@ -235,52 +189,64 @@ async def _job(url: str | None, job_id: str) -> tuple[JobRecord, list[Attempt], 
 
 # ── operate ──────────────────────────────────────────────────────────────────────────────────
 
-
-@jobs.command()
-@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
-@store.operator_options
-@store.store_options
-def cancel(
-    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
-) -> None:
-    """Cancel jobs: waiting ones at once, running ones are told to stop."""
-    _operate("cancel", job_ids, by, reason, url, as_json=as_json)
+_JOBS = Subject(
+    noun="job",
+    audited="job",
+    listing="lamplighter jobs list",
+    confirmed=frozenset(Action),
+)
+_change_options = change_options(job_filter_options)
 
 
 @jobs.command()
-@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
-@store.operator_options
-@store.store_options
-def hold(
-    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
-) -> None:
-    """Keep jobs from running until they are unheld."""
-    _operate("hold", job_ids, by, reason, url, as_json=as_json)
+@_change_options
+def cancel(**given: Any) -> None:
+    """Cancel jobs, by id or by filter: waiting ones at once, running ones are told to stop."""
+    carry_out(_JOBS, Action.CANCEL, **given)
 
 
 @jobs.command()
-@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
-@store.operator_options
-@store.store_options
-def unhold(
-    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
-) -> None:
-    """Let held jobs go on."""
-    _operate("unhold", job_ids, by, reason, url, as_json=as_json)
+@_change_options
+def hold(**given: Any) -> None:
+    """Keep jobs from running until they are unheld, by id or by filter."""
+    carry_out(_JOBS, Action.HOLD, **given)
 
 
 @jobs.command()
-@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
-@store.operator_options
-@store.store_options
-def retry(
-    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
-) -> None:
+@_change_options
+def unhold(**given: Any) -> None:
+    """Let held jobs go on, by id or by filter."""
+    carry_out(_JOBS, Action.UNHOLD, **given)
+
+
+@jobs.command()
+@_change_options
+def retry(**given: Any) -> None:
     """Run waiting jobs now, and let dead ones go on with all attempts anew.
 
     A dead job keeps its effect keys; `lamplighter jobs replay` starts it anew, with new ones.
     """
-    _operate("retry", job_ids, by, reason, url, as_json=as_json)
+    carry_out(_JOBS, Action.RETRY, **given)
+
+
+@jobs.command()
+@_change_options
+def replay(**given: Any) -> None:
+    """Start jobs that have ended anew, by id or by filter: same id, new effect keys.
+
+    What they did outside is done again.
+    """
+    carry_out(_JOBS, Action.REPLAY, **given)
+
+
+@jobs.command()
+@_change_options
+def purge(**given: Any) -> None:
+    """Remove jobs that have ended for ever, by id or by filter.
+
+    Their idempotency keys stay; `lamplighter jobs erase` removes those, too.
+    """
+    carry_out(_JOBS, Action.PURGE, **given)
 
 
 @jobs.command()
@@ -295,66 +261,15 @@ def erase(
     Arguments, results, errors, attempts, logs and idempotency keys go; the audit log keeps who
     erased which id, and why.
     """
-    _operate("erase", job_ids, by, reason, url, as_json=as_json)
-
-
-@jobs.command()
-@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
-@store.operator_options
-@store.store_options
-def replay(
-    job_ids: tuple[str, ...], by: str | None, reason: str, url: str | None, *, as_json: bool
-) -> None:
-    """Start jobs that have ended anew: same id, new effect keys.
-
-    What they did outside is done again. `lamplighter dlq replay` takes filters.
-    """
-    _operate("replay", job_ids, by, reason, url, as_json=as_json)
-
-
-def _operate(
-    verb: str,
-    job_ids: Sequence[str],
-    by: str | None,
-    reason: str,
-    url: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    ids = reading.ids(job_ids)
-    answers, before = store.run(_change(url, verb, ids, store.operator(by), reason))
-    print_answers(verb, answers, before, as_json=as_json)
-
-
-async def _change(
-    url: str | None, verb: str, ids: Sequence[str], by: str, reason: str
-) -> tuple[list[Changed], dict[str, JobRecord]]:
-    """Do it, and give what the jobs were before."""
-    async with store.opened(url) as engine:
-
-        async def change(some: Sequence[str]) -> list[Changed]:
-            return await _verb(engine.jobs, verb, some, by, reason)
-
-        before = await noting.known(engine, ids)
-        answers = await store.change(engine, ids, change)
-        done = noting.done(answers, noting.tenants(before))
-        await noting.note(engine, f"job.{verb}", done, by=by, reason=reason)
-        return answers, before
-
-
-async def _verb(
-    store_jobs: JobStore, verb: str, ids: Sequence[str], by: str, reason: str
-) -> list[Changed]:
-    match verb:
-        case "cancel":
-            return await store_jobs.cancel(ids, by=by, reason=reason)
-        case "hold":
-            return await store_jobs.hold(ids, by=by, reason=reason)
-        case "unhold":
-            return await store_jobs.unhold(ids, by=by, reason=reason)
-        case "erase":
-            return await store_jobs.erase(ids, by=by, reason=reason)
-        case "replay":
-            return await store_jobs.replay(ids, by=by, reason=reason)
-        case _:
-            return await store_jobs.retry(ids, by=by, reason=reason)
+    carry_out(
+        _JOBS,
+        Action.ERASE,
+        job_ids=job_ids,
+        everything=False,
+        dry_run=False,
+        rate=None,
+        by=by,
+        reason=reason,
+        url=url,
+        as_json=as_json,
+    )

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import click
 
 from lamplighter import runtime
 from lamplighter.cli import output
+from lamplighter.port.values import COUNT_LIMIT
+
+if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
 
 _PORTIONS_A_SECOND = 5
 _WORD_EVERY = 5.0
@@ -36,8 +45,9 @@ class Pace:
 
 
 class Tally:
-    """Says now and then how many of about how many are done, beside the answer.
+    """Shows how many of about how many are done, now and then in a line beside the answer.
 
+    As a context it is a bar at a terminal, and says how far it came when it was stopped.
     ``at_least``: the total was counted up to a limit, and there may be more.
     """
 
@@ -47,10 +57,32 @@ class Tally:
         self._word = word
         self._done = 0
         self._told_at = runtime.monotonic()
+        self._bar: ProgressBar[int] | None = None
+
+    def __enter__(self) -> Self:
+        # Where the count has ended before the jobs did, nobody knows how much is left.
+        if 0 < self._total < COUNT_LIMIT and sys.stderr.isatty():
+            self._bar = click.progressbar(length=self._total, file=sys.stderr).__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the bar; say how far it came when it did not come to its end."""
+        if self._bar is not None:
+            self._bar.__exit__(kind, error, trace)
+        if error is not None:
+            output.note(f"stopped: {self._done:,} {self._word}, the rest is as it was")
 
     def add(self, number: int) -> None:
         """Count what was done."""
         self._done += number
+        if self._bar is not None:
+            self._bar.update(number)
+            return
         now = runtime.monotonic()
         if now - self._told_at >= _WORD_EVERY:
             self._told_at = now

@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import os
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,20 +15,16 @@ import click
 
 from lamplighter import config
 from lamplighter.app import App
-from lamplighter.client import unknown, wake_workers
+from lamplighter.client import unknown
 from lamplighter.config import Settings
 from lamplighter.connect import connect
 from lamplighter.model.errors import StoreUnreachable
 from lamplighter.model.job import JobRecord
 from lamplighter.model.names import DEFAULT_TENANT
-from lamplighter.port.store import CANCEL_TOPIC, FINISHED_TOPIC, Engine
-from lamplighter.port.values import ChangeAnswer, Changed
+from lamplighter.port.store import Engine
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-Change = Callable[[Sequence[str]], Awaitable[list[Changed]]]
-"""One of the operators' verbs, ready to be given ids."""
 
 _SQLITE = "sqlite:///"
 
@@ -134,17 +130,3 @@ async def job(engine: Engine, job_id: str) -> JobRecord:
     if record is None:
         raise unknown(job_id)
     return record
-
-
-async def change(engine: Engine, ids: Sequence[str], verb: Change) -> list[Changed]:
-    """Do an operator's verb to jobs, in batches the store takes, and wake who may care."""
-    size = engine.capabilities.max_batch
-    answers: list[Changed] = []
-    for start in range(0, len(ids), size):
-        answers += await verb(ids[start : start + size])
-    if any(answer.answer in {ChangeAnswer.DONE, ChangeAnswer.REQUESTED} for answer in answers):
-        if any(answer.answer is ChangeAnswer.REQUESTED for answer in answers):
-            await engine.wakeup.notify(CANCEL_TOPIC)
-        await engine.wakeup.notify(FINISHED_TOPIC)
-        await wake_workers(engine)
-    return answers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lamplighter import runtime
 from lamplighter.fleet import Fleet
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import NO_VERSION, JobRecord
 from lamplighter.model.versions import Version, place, serving
 from lamplighter.observability import events
@@ -12,7 +13,7 @@ from lamplighter.port.checkup import Grade
 from lamplighter.port.inspector import Inspector
 from lamplighter.port.outlook import Outlook
 from lamplighter.port.store import Engine
-from lamplighter.port.values import JobFilter, QueueInfo, TypeRow, WorkerInfo
+from lamplighter.port.values import QueueInfo, TypeRow, WorkerInfo
 from lamplighter.port.versions import live_versions
 from lamplighter.service import Service
 
@@ -30,7 +31,7 @@ async def look(engine: Engine) -> Outlook:
     inspector = engine.inspector
     workers, rows = await inspector.workers(), await inspector.types()
     queues = await inspector.queues(most=1)
-    due = (await inspector.jobs(JobFilter(statuses=("ready",)), limit=PAGE)).jobs
+    due = (await inspector.jobs(Filter(statuses=("ready",)), limit=PAGE)).jobs
     return Outlook(
         workers=workers,
         queues=queues,
@@ -46,7 +47,7 @@ async def running_jobs(inspector: Inspector) -> list[JobRecord]:
     found: list[JobRecord] = []
     cursor: str | None = None
     while len(found) < MOST_RUNNING:
-        which = JobFilter(statuses=("running", "cancelling"))
+        which = Filter(statuses=("running", "cancelling"))
         page = await inspector.jobs(which, limit=PAGE, cursor=cursor)
         found += page.jobs
         cursor = page.cursor
@@ -89,12 +90,12 @@ async def _waiting(
     everywhere = {name for names in known.values() for name in names}
     published = {row.name for row in rows}
     lonely = sorted(published - everywhere - {name for name, _ in found})
-    wanted = [JobFilter(statuses=("ready",), types=(name,)) for name in lonely[:MOST_TYPES]]
+    wanted = [Filter(statuses=("ready",), types=(name,)) for name in lonely[:MOST_TYPES]]
     # Counted to one, of a queue that has both only one kind is seen.
     busy = (q.name for q in queues if q.ready + q.scheduled and q.name in known)
     strange = {name: tuple(sorted(published & everywhere - known[name])) for name in busy}
     wanted += [
-        JobFilter(statuses=("ready",), queues=(queue,), types=types)
+        Filter(statuses=("ready",), queues=(queue,), types=types)
         for queue, types in [each for each in strange.items() if each[1]][:MOST_QUEUES]
     ]
     for which in wanted:

@@ -1,24 +1,30 @@
-"""``app.jobs`` and ``app.dead_letters``: jobs in the store, their attempts and their logs."""
+"""``app.jobs`` and ``app.dead_letters``: jobs in the store, one by one and many at once."""
 
 from __future__ import annotations
 
 from builtins import list as List  # noqa: N812 - `list` is a method here
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, Literal, TypedDict, Unpack, cast, get_args
 
+from lamplighter import runtime
 from lamplighter.client import Client
 from lamplighter.inspection.views import AttemptView, DeadLetterCause, JobView, LogLine
+from lamplighter.model.changes import Action
 from lamplighter.model.errors import InvalidOption
+from lamplighter.model.filters import Filter
 from lamplighter.model.ids import check_id
 from lamplighter.model.job import Status
 from lamplighter.model.journal import unpack
-from lamplighter.model.names import check_name, shown
+from lamplighter.model.names import check_name, check_schedule, shown
 from lamplighter.options import check_known, instant
-from lamplighter.port.values import JobFilter
+from lamplighter.port.bulk import BulkChange
 
 PAGE = 100
+
+ChangeAction = Literal["cancel", "hold", "unhold", "retry", "replay", "purge"]
+"""What is done to many jobs at once."""
 
 Names = str | Sequence[str]
 """One name, or several of which any will do."""
@@ -37,12 +43,18 @@ class JobSelection(TypedDict, total=False):
     """Name of the tenant."""
     tag: str
     """One of its tags."""
+    schedule: Names
+    """Id of the schedule that made it."""
     fingerprint: Names
     """Of the error, as `DeadLetterCause` names it."""
     created_after: datetime
     """Submitted at this instant or later."""
     created_before: datetime
     """Submitted before this instant."""
+    older_than: timedelta
+    """Submitted longer ago than this."""
+    newer_than: timedelta
+    """Submitted within this time."""
     finished_after: datetime
     """Ended at this instant or later."""
     finished_before: datetime
@@ -50,7 +62,7 @@ class JobSelection(TypedDict, total=False):
 
 
 class Jobs:
-    """``app.jobs``: list jobs, and read one with its attempts and its log."""
+    """``app.jobs``: list jobs, read one with its attempts and its log, and change many."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -109,7 +121,77 @@ class Jobs:
                 for line in unpack(found.piece.data):
                     yield LogLine.of(line, found.lease)
 
+    async def change(
+        self,
+        action: ChangeAction,
+        *,
+        everything: bool = False,
+        dry_run: bool = False,
+        by: str = "client",
+        reason: str = "",
+        progress: Callable[[dict[str, int]], object] | None = None,
+        **which: Unpack[JobSelection],
+    ) -> dict[str, int]:
+        """Change every job that a selection means, newest first, and count the answers.
+
+        `done`; `requested` for running jobs that were told to stop; `already`, `conflict` and
+        `unknown` for jobs that had changed meanwhile. Only jobs are affected that were there when
+        it began, each once; it is decided again for each when it is changed. Jobs in a status
+        in which the action does nothing are passed over. To mean all jobs, say
+        ``everything=True``. With ``dry_run`` nothing is changed. ``progress`` is called with the
+        counts after each page; to stop, cancel the call or return False: what was done stays done.
+        """
+        chosen = selected(which)
+        if chosen.empty != everything:
+            given = "both a selection and everything=True" if everything else "no selection"
+            raise InvalidOption(
+                f"{given} was given",
+                hint="give a selection, as in type='charge', or everything=True to mean all jobs",
+                value=everything,
+            )
+        bulk = BulkChange(
+            await self._client.engine(),
+            _action(action),
+            chosen,
+            by=by,
+            reason=reason,
+            repeated=self._client.repeated,
+        )
+        counts: dict[str, int] = {}
+        while not bulk.over:
+            page = await bulk.read()
+            for one in bulk.foretell(page) if dry_run else await bulk.change(page):
+                counts[one.answer.value] = counts.get(one.answer.value, 0) + 1
+            if progress is not None and progress(dict(counts)) is False:
+                break
+        return counts
+
     # ── the same from plain code ─────────────────────────────────────────────────────────────
+
+    def change_sync(
+        self,
+        action: ChangeAction,
+        *,
+        everything: bool = False,
+        dry_run: bool = False,
+        by: str = "client",
+        reason: str = "",
+        progress: Callable[[dict[str, int]], object] | None = None,
+        **which: Unpack[JobSelection],
+    ) -> dict[str, int]:
+        """``change`` for code without an event loop."""
+        return self._client.portal.run(
+            lambda: self.change(
+                action,
+                everything=everything,
+                dry_run=dry_run,
+                by=by,
+                reason=reason,
+                progress=progress,
+                **which,
+            ),
+            instead="app.jobs.change(…)",
+        )
 
     def list_sync(
         self, *, limit: int | None = None, **which: Unpack[JobSelection]
@@ -180,18 +262,19 @@ class DeadLetters:
         )
 
 
-def selected(which: Mapping[str, Any]) -> JobFilter:
+def selected(which: Mapping[str, Any]) -> Filter:
     """Return the store's filter for a selection; what nothing can match is refused."""
     check_known(which, JobSelection.__annotations__, "a list of jobs")
-    return JobFilter(
+    return Filter(
         statuses=_several("status", which.get("status")),
         types=_names("job type", which.get("type")),
         queues=_names("queue", which.get("queue")),
         tenants=_names("tenant", which.get("tenant")),
         tag=None if which.get("tag") is None else check_name("tag", which["tag"]),
+        schedules=tuple(map(check_schedule, _several("schedule", which.get("schedule")))),
         fingerprints=_fingerprints(which.get("fingerprint")),
-        created_after_ms=_instant("created_after", which),
-        created_before_ms=_instant("created_before", which),
+        created_after_ms=_latest(_instant("created_after", which), _ago("newer_than", which)),
+        created_before_ms=_earliest(_instant("created_before", which), _ago("older_than", which)),
         finished_after_ms=_instant("finished_after", which),
         finished_before_ms=_instant("finished_before", which),
     )
@@ -233,3 +316,34 @@ def _fingerprints(given: object) -> tuple[str, ...]:
 def _instant(what: str, which: Mapping[str, Any]) -> int | None:
     given = which.get(what)
     return None if given is None else instant(what, given)
+
+
+def _ago(what: str, which: Mapping[str, Any]) -> int | None:
+    given = which.get(what)
+    if given is None:
+        return None
+    if not isinstance(given, timedelta) or given < timedelta(0):
+        raise InvalidOption(
+            f"{what} is {shown(given)}, which is no time that has passed",
+            hint="give a timedelta, as in timedelta(hours=2)",
+            value=given,
+        )
+    return runtime.now_ms() - given // timedelta(milliseconds=1)
+
+
+def _latest(*instants: int | None) -> int | None:
+    return max((one for one in instants if one is not None), default=None)
+
+
+def _earliest(*instants: int | None) -> int | None:
+    return min((one for one in instants if one is not None), default=None)
+
+
+def _action(given: str) -> Action:
+    if given not in get_args(ChangeAction):
+        raise InvalidOption(
+            f"unknown action {shown(given)}",
+            hint=f"use one of {', '.join(get_args(ChangeAction))}",
+            value=given,
+        )
+    return Action(given)

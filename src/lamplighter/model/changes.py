@@ -8,13 +8,16 @@ them. So the rule stands here alone.
 from __future__ import annotations
 
 from enum import StrEnum, unique
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from lamplighter.model.job import TERMINAL, JobState
+from lamplighter.model.job import TERMINAL, JobState, Status, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from lamplighter.model.job import JobRecord
 
 
 @unique
@@ -184,28 +187,65 @@ def after(job: Situation, effect: Effect) -> Situation | None:
 
 
 class Table(NamedTuple):
-    """An action as engines know it."""
+    """An action as engines know it, and what it answers."""
 
     effects: str
     """The letter of the effect for each situation, by its number."""
     locks_queues: bool
     """Whether it acts on jobs that have not ended, which claims may be looking at."""
+    answers: tuple[ChangeAnswer, ...]
+    """What is answered in each situation, by its number."""
 
 
-def _table(action: Action) -> Table:
-    effects = [decide(action, job).effect for job in SITUATIONS]
+@cache
+def table_of(action: Action, statuses: frozenset[str] = frozenset()) -> Table:
+    """Return the table of an action; with shown statuses, other jobs are a `conflict`."""
+    decisions = [
+        decide(action, job) if not statuses or statuses & shown_as(job) else _CONFLICT
+        for job in SITUATIONS
+    ]
     live = any(
-        effect is not Effect.NOTHING and job.state not in TERMINAL
-        for effect, job in zip(effects, SITUATIONS, strict=True)
+        decision.effect is not Effect.NOTHING and job.state not in TERMINAL
+        for decision, job in zip(decisions, SITUATIONS, strict=True)
     )
-    return Table("".join(effects), live)
+    effects = "".join(decision.effect for decision in decisions)
+    return Table(effects, live, tuple(decision.answer for decision in decisions))
 
 
-TABLES = {action: _table(action) for action in Action}
+def shown_as(job: Situation) -> frozenset[str]:
+    """Return the statuses in which a job in this situation may be shown."""
+    return frozenset(
+        status_of(
+            job.state,
+            due=job.due,
+            attempt=attempt,
+            held=job.held,
+            cancel_requested=job.cancelling,
+            started=started,
+        ).value
+        for attempt, started in product((0, 1), _NO_YES)
+    )
 
 
-def answers(action: Action, ids: Iterable[str], found: Mapping[str, int]) -> list[Changed]:
-    """Return what came of an action, in the order of the ids.
+@cache
+def acts_on(action: Action) -> frozenset[str]:
+    """Return the statuses in which an action does something to a job."""
+    acted = [job for job in SITUATIONS if decide(action, job).effect is not Effect.NOTHING]
+    return frozenset(status for job in acted for status in shown_as(job))
+
+
+def situation_of(record: JobRecord) -> Situation:
+    """Return the situation of a job as it was read."""
+    state, later = record.state, (Status.SCHEDULED, Status.RETRYING)
+    if state in TERMINAL:
+        return Situation(state)
+    return Situation(
+        state, record.hold is not None, record.cancel is not None, record.status not in later
+    )
+
+
+def answers(table: Table, ids: Iterable[str], found: Mapping[str, int]) -> list[Changed]:
+    """Return what came of a call, in the order of the ids.
 
     ``found`` has the numbers of the situations in which jobs were found; others are unknown. An id
     that is named twice is answered the second time as a call after it would be.
@@ -219,7 +259,7 @@ def answers(action: Action, ids: Iterable[str], found: Mapping[str, int]) -> lis
         if job is None:
             answered.append(Changed(job_id, ChangeAnswer.UNKNOWN, None))
             continue
-        effect, answer = decide(action, job)
-        job = now[job_id] = after(job, effect)
+        answer = table.answers[job.number]
+        job = now[job_id] = after(job, Effect(table.effects[job.number]))
         answered.append(Changed(job_id, answer, None if job is None else job.state))
     return answered

@@ -11,11 +11,11 @@ from lamplighter.port.values import COUNT_LIMIT, SCAN_LIMIT
 from lamplighter.port.verbs import Part
 
 if TYPE_CHECKING:
+    from lamplighter.model.filters import Filter
     from lamplighter.model.job import Attempt, JobRecord
     from lamplighter.port.values import (
         DeadGroups,
         Explanation,
-        JobFilter,
         JobPage,
         LogPiece,
         QueueInfo,
@@ -32,7 +32,7 @@ class Inspector(Part):
         """Give one job, or None."""
         return await self._call("job", job_id)
 
-    async def jobs(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> JobPage:
+    async def jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> JobPage:
         """List jobs, newest first. A page may be short and still have a cursor."""
         return await self._call("jobs", which, limit, cursor)
 
@@ -113,7 +113,7 @@ class Inspector(Part):
         """
         return await self._call("logs", job_id, tenant, after, limit)
 
-    async def dead_groups(self, which: JobFilter, *, most: int = SCAN_LIMIT) -> DeadGroups:
+    async def dead_groups(self, which: Filter, *, most: int = SCAN_LIMIT) -> DeadGroups:
         """Group dead letters by type and fingerprint, most frequent first.
 
         The newest ``most`` of the store, or of each of its shards, are looked at, and the answer

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lamplighter.model.changes import Action, answers
+from lamplighter.model.changes import Action, answers, table_of
 from lamplighter.port.access import Access
 from lamplighter.port.activity import Activity
 from lamplighter.port.guards import check_note
@@ -151,20 +151,28 @@ class JobStore(Part):
         return await self._call("claims_of", worker)
 
     async def change(
-        self, action: Action, ids: Sequence[str], *, by: str, reason: str
+        self,
+        action: Action,
+        ids: Sequence[str],
+        *,
+        by: str,
+        reason: str,
+        statuses: frozenset[str] = frozenset(),
     ) -> list[Changed]:
         """Do to jobs what an operator asks, answering for each in order.
 
         What is written is a function of the job's situation, which the table of the action in
-        `model.changes` has. Each job is decided about and changed in one step. The verbs below are
-        this one, each with its action.
+        `model.changes` has. Each job is decided about and changed in one step. With ``statuses``
+        only jobs are changed that may be shown as one of them at that moment; to others it is a
+        `conflict`. The verbs below are this one, each with its action.
         """
         check_note(by, reason)
         if not ids:
             return []
         known = list(dict.fromkeys(self._call.bounded(ids)))
-        found = await self._call("change", known, action, by, reason)
-        return answers(action, ids, found)
+        table = table_of(action, statuses)
+        found = await self._call("change", known, table, by, reason)
+        return answers(table, ids, found)
 
     async def cancel(self, ids: Sequence[str], *, by: str, reason: str) -> list[Changed]:
         """Cancel jobs.

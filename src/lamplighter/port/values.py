@@ -303,25 +303,6 @@ class Beat:
 # ── reads ────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFilter:
-    """Which jobs; all given fields must match."""
-
-    statuses: tuple[str, ...] = ()
-    """Shown statuses, or the groups `pending` and `failed`."""
-    types: tuple[str, ...] = ()
-    queues: tuple[str, ...] = ()
-    tenants: tuple[str, ...] = ()
-    fingerprints: tuple[str, ...] = ()
-    """Causes of the last error; the empty one means jobs that have none."""
-    tag: str | None = None
-    finished_after_ms: int | None = None
-    finished_before_ms: int | None = None
-    created_after_ms: int | None = None
-    """This and the next act on ``jobs`` alone, and not on groups of dead letters."""
-    created_before_ms: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class JobPage:
     """Some jobs, newest first, and where to go on; ``cursor`` None: that was all."""

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("lamplighter.server")
 
 
-async def note(request: Request[Any, Any], *changed: About) -> None:
-    """Note what was changed, by whom and why.
+async def note(request: Request[Any, Any], *changed: About, reason: str | None = None) -> None:
+    """Note what was changed, by whom and why: as the query says, if no other reason is given.
 
     If that fails, the log of the service has it, and the caller is answered all the same: the
     change is made, and to ask for it again could make it twice.
     """
-    reason = str(getattr(request.query, "reason", ""))
+    if reason is None:
+        reason = str(getattr(request.query, "reason", ""))
     by = request.principal.name
     entries = entries_of(changed, by=by, action=request.action, reason=reason)
     # A request that is given up must not take the note with it.

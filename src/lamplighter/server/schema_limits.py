@@ -46,6 +46,8 @@ _TAKEN = frozenset(
         "JobSchedule",
         "RetryPolicy",
         "DeadChoice",
+        "JobChange",
+        "JobChoice",
         "QueueChange",
     }
 )
@@ -57,6 +59,8 @@ _LIMITS: Mapping[str, Mapping[str, object]] = {
     "tag": _NAME,
     "tags": _NAME,
     "fingerprint": _NAME,
+    "schedule": _KEY,
+    "reason": {"maxLength": WORDS_LIMIT},
     "id": _KEY,
     "idempotency_key": _KEY,
     "cron": {"minLength": 1, "maxLength": expression.LONGEST},
@@ -97,6 +101,7 @@ _QUERY_LIMITS: Mapping[str, Mapping[str, object]] = {
     "type": _NAME,
     "queue": _NAME,
     "fingerprint": _NAME,
+    "schedule": _KEY,
     "prefix": {"maxLength": KEY_LIMIT},
 }
 _SIZED = frozenset({"arguments", "metadata", "delays", "no_retry_on"})

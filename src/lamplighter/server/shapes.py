@@ -240,6 +240,29 @@ class DeadGroups(msgspec.Struct, kw_only=True, frozen=True):
     causes may be missing."""
 
 
+class ChangeAnswers(msgspec.Struct, kw_only=True, frozen=True):
+    """How many jobs were answered what."""
+
+    done: int
+    requested: int
+    """Running jobs that were told to stop."""
+    already: int
+    """It was so before."""
+    conflict: int
+    """The job's state forbids it, or it has left the statuses that were meant."""
+    unknown: int
+    """The job is not there any more."""
+
+
+class JobsChanged(msgspec.Struct, kw_only=True, frozen=True):
+    """What was done to jobs, or would be."""
+
+    dry_run: bool
+    answers: ChangeAnswers
+    next: str | None
+    """Cursor to go on with, to older jobs; null: all have been seen."""
+
+
 class DeadDone(msgspec.Struct, kw_only=True, frozen=True):
     """What was done to dead letters, or would be."""
 

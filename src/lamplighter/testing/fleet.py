@@ -10,18 +10,12 @@ from lamplighter import hooks, runtime, secrecy
 from lamplighter.app import App
 from lamplighter.coordinator import Firer, Rescuer
 from lamplighter.model import lifecycle
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import ALONE, TERMINAL, Claim, Delivery, JobRecord, JobState
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.names import DEFAULT_QUEUE
 from lamplighter.port.store import FINISHED_TOPIC, Engine, queue_topic
-from lamplighter.port.values import (
-    Claimed,
-    ClaimRequest,
-    JobFilter,
-    Recording,
-    Renewal,
-    RenewAnswer,
-)
+from lamplighter.port.values import Claimed, ClaimRequest, Recording, Renewal, RenewAnswer
 from lamplighter.testing.clock import Clock
 from lamplighter.testing.errors import NeverIdle
 from lamplighter.testing.perform import Performed, perform
@@ -202,7 +196,7 @@ class Fleet:
         return (await self._records(types=() if type is None else (type,)))[::-1]
 
     async def _records(self, *statuses: str, types: Sequence[str] = ()) -> list[JobRecord]:
-        which = JobFilter(statuses=statuses, types=tuple(types))
+        which = Filter(statuses=statuses, types=tuple(types))
         found: list[JobRecord] = []
         cursor: str | None = None
         while True:

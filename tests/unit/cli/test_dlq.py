@@ -168,7 +168,7 @@ def test_purge_removes_only_dead_letters(lamplighter, store):
 
 
 def test_a_long_list_of_letters_is_replayed_whole(answer, store, monkeypatch):
-    monkeypatch.setattr("lamplighter.cli.dlq.PAGE", 2)
+    monkeypatch.setattr("lamplighter.port.bulk.PAGE", 2)
     for _ in range(5):
         store.dead()
     assert answer("dlq", "replay", "--all") == {"count": 5, "answers": {"done": 5}}

@@ -1,5 +1,7 @@
 """Replays at a bounded speed."""
 
+import io
+
 import pytest
 
 from lamplighter import runtime
@@ -67,3 +69,39 @@ def test_how_far_it_is_is_said_every_five_seconds(clock, capsys):
         "500 of about 1,200 run again",
         "1,000 of about 1,200 run again",
     ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_a_bar(clock, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with Tally(200, "held") as tally:
+        tally.add(100)
+        clock.now += 10
+        tally.add(100)
+    assert "50%" in terminal.getvalue()
+    assert "100%" in terminal.getvalue()
+
+
+def test_where_the_end_is_not_known_there_is_no_bar(clock, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with Tally(10_000, "held") as tally:
+        clock.now += 10
+        tally.add(12_000)
+    assert terminal.getvalue() == "12,000 held\n"
+
+
+def test_what_stops_says_how_far_it_came(clock, capsys):
+    def work():
+        with Tally(200, "held") as tally:
+            tally.add(100)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert capsys.readouterr().err == "stopped: 100 held, the rest is as it was\n"

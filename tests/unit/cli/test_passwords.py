@@ -56,6 +56,10 @@ CHOSEN = {
     ("dlq", "purge"): ["--all", "--yes"],
     ("dlq", "replay"): ["--all"],
     ("dlq", "retry"): ["--all"],
+    **{
+        ("jobs", verb): ["--all", "--yes"]
+        for verb in ("cancel", "hold", "unhold", "retry", "replay", "purge")
+    },
     ("queues", "set"): ["--max-wait", "9s"],
     ("schedules", "put"): ["--every", "1h"],
     ("tenants", "set"): ["--weight", "2"],

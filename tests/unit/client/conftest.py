@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from lamplighter import App, Context, runtime
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Claim
 from lamplighter.model.lifecycle import settle
 from lamplighter.model.outcome import Outcome
 from lamplighter.port.store import FINISHED_TOPIC
-from lamplighter.port.values import ClaimRequest, JobFilter
+from lamplighter.port.values import ClaimRequest
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def run_at_is_required(app):
 def stored(app) -> Callable[[], Awaitable[int]]:
     async def count() -> int:
         engine = await app.engine()
-        return len((await engine.inspector.jobs(JobFilter(), limit=100)).jobs)
+        return len((await engine.inspector.jobs(Filter(), limit=100)).jobs)
 
     return count
 

@@ -26,6 +26,15 @@ def plain(url):
     app.close_sync()
 
 
+def test_plain_code_changes_many_at_once(plain):
+    app, job = plain
+    handle = job.submit_sync("ann")
+
+    assert app.jobs.change_sync("hold", type="greet", dry_run=True) == {"done": 1}
+    assert app.jobs.change_sync("hold", type="greet", reason="test") == {"done": 1}
+    assert handle.status_sync() is Status.PAUSED
+
+
 def test_everything_works_from_plain_code(plain):
     app, job = plain
 

@@ -9,7 +9,7 @@ import pytest
 from lamplighter import runtime
 from lamplighter.http import HttpApp, ServiceRefused, ServiceUnreachable
 from lamplighter.model.errors import StoreUnreachable
-from lamplighter.port.values import JobFilter
+from lamplighter.model.filters import Filter
 from tests.unit.http.conftest import between, forwarded, gone
 from tests.unit.server.test_serve import KEY
 
@@ -32,7 +32,7 @@ async def test_a_lost_answer_makes_no_second_job(address, store):
         handle = await app.submit("charge", ORDER, tags=["lost"])
         await app.close()
     assert handle.answer == "created"
-    found = (await (await store.engine()).inspector.jobs(JobFilter(tag="lost"), limit=10)).jobs
+    found = (await (await store.engine()).inspector.jobs(Filter(tag="lost"), limit=10)).jobs
     assert [record.job.id for record in found] == [handle.id]
 
 
@@ -46,7 +46,7 @@ async def test_a_lost_answer_of_a_batch_makes_no_second_jobs(address, store):
         calls = [await app.call("charge", ORDER, tags=["batch"]) for _ in range(5)]
         handles = await app.submit_many(calls)
         await app.close()
-    found = (await (await store.engine()).inspector.jobs(JobFilter(tag="batch"), limit=10)).jobs
+    found = (await (await store.engine()).inspector.jobs(Filter(tag="batch"), limit=10)).jobs
     assert {record.job.id for record in found} == {handle.id for handle in handles}
 
 

@@ -4,14 +4,16 @@ import pytest
 
 from lamplighter.model.changes import (
     SITUATIONS,
-    TABLES,
     Action,
     ChangeAnswer,
     Changed,
     Effect,
     Situation,
+    acts_on,
     answers,
     decide,
+    shown_as,
+    table_of,
 )
 from lamplighter.model.job import JobState
 from lamplighter.model.lifecycle import TRANSITIONS, allowed
@@ -63,14 +65,14 @@ def test_retry_and_replay_of_a_dead_job_differ():
 
 @pytest.mark.parametrize("action", Action)
 def test_a_table_has_the_effect_of_each_situation_at_its_number(action: Action):
-    assert [Effect(letter) for letter in TABLES[action].effects] == [
+    assert [Effect(letter) for letter in table_of(action).effects] == [
         decide(action, job).effect for job in SITUATIONS
     ]
     assert [job.number for job in SITUATIONS] == list(range(len(SITUATIONS)))
 
 
 def test_only_actions_on_jobs_that_have_not_ended_lock_queues():
-    locking = {action for action in Action if TABLES[action].locks_queues}
+    locking = {action for action in Action if table_of(action).locks_queues}
 
     assert locking == {Action.CANCEL, Action.HOLD, Action.UNHOLD, Action.RETRY}
 
@@ -89,10 +91,57 @@ def test_only_actions_on_jobs_that_have_not_ended_lock_queues():
 def test_an_id_named_twice_is_answered_as_by_two_calls(
     action: Action, job: Situation, said: list[str]
 ):
-    answered = answers(action, ["a", "a"], {"a": job.number})
+    answered = answers(table_of(action), ["a", "a"], {"a": job.number})
 
     assert [one.answer for one in answered] == said
 
 
 def test_a_job_that_was_not_found_is_unknown():
-    assert answers(Action.HOLD, ["a"], {}) == [Changed("a", ChangeAnswer.UNKNOWN, None)]
+    found = answers(table_of(Action.HOLD), ["a"], {})
+
+    assert found == [Changed("a", ChangeAnswer.UNKNOWN, None)]
+
+
+@pytest.mark.parametrize("action", Action)
+def test_a_table_of_some_statuses_leaves_all_other_jobs_alone(action: Action):
+    whole, some = table_of(action), table_of(action, frozenset({"ready", "dead"}))
+
+    for job in SITUATIONS:
+        if shown_as(job) & {"ready", "dead"}:
+            assert some.effects[job.number] == whole.effects[job.number]
+            assert some.answers[job.number] is whole.answers[job.number]
+        else:
+            assert Effect(some.effects[job.number]) is Effect.NOTHING
+            assert some.answers[job.number] is ChangeAnswer.CONFLICT
+
+
+def test_a_retry_of_dead_jobs_alone_locks_no_queue():
+    assert not table_of(Action.RETRY, frozenset({"dead"})).locks_queues
+
+
+@pytest.mark.parametrize(
+    ("job", "statuses"),
+    [
+        (Situation(JobState.WAITING, due=False), {"scheduled", "retrying"}),
+        (Situation(JobState.WAITING), {"ready"}),
+        (Situation(JobState.WAITING, held=True, due=False), {"paused"}),
+        (Situation(JobState.RUNNING, held=True), {"claimed", "running"}),
+        (Situation(JobState.RUNNING, cancelling=True), {"cancelling"}),
+        (Situation(JobState.DEAD, held=True), {"dead"}),
+    ],
+)
+def test_a_situation_is_shown_as_one_of_its_statuses(job: Situation, statuses: set[str]):
+    assert shown_as(job) == statuses
+
+
+@pytest.mark.parametrize("action", Action)
+def test_an_action_does_nothing_in_other_statuses_than_those_it_acts_on(action: Action):
+    meant = acts_on(action)
+
+    assert meant
+    for job in SITUATIONS:
+        if decide(action, job).effect is not Effect.NOTHING:
+            assert shown_as(job) <= meant
+    for status in meant:
+        found = [job for job in SITUATIONS if status in shown_as(job)]
+        assert any(decide(action, job).effect is not Effect.NOTHING for job in found)

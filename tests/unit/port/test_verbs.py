@@ -12,9 +12,10 @@ from lamplighter.engines.redis import driver as redis
 from lamplighter.engines.sqlite import driver as sqlite
 from lamplighter.engines.sqlite.verbs.rescue import rescue
 from lamplighter.model.errors import InvalidInput, StoreClosed
+from lamplighter.model.filters import Filter
 from lamplighter.observability import events
 from lamplighter.port.store import VERBS, Engine
-from lamplighter.port.values import JobFilter, Retention
+from lamplighter.port.values import Retention
 
 Table = Sequence[Callable[..., Any]]
 TABLES: dict[str, Table] = {
@@ -77,7 +78,7 @@ async def test_a_call_that_fails_is_told_with_its_verb(engine: Engine):
     try:
         await engine.inspector.counts()
         with pytest.raises(InvalidInput):
-            await engine.inspector.jobs(JobFilter(), limit=1, cursor="nonsense")
+            await engine.inspector.jobs(Filter(), limit=1, cursor="nonsense")
     finally:
         stop()
 

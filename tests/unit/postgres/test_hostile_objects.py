@@ -9,6 +9,7 @@ import pytest
 
 from lamplighter.connect import connect
 from lamplighter.model.errors import StoreForbidden
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import NewJob
 from lamplighter.port.access import About, NewToken, entries_of
 from lamplighter.port.conformance.builders import completed, failed, key, new_job, recording
@@ -25,7 +26,6 @@ from lamplighter.port.schedules import (
 from lamplighter.port.store import Engine
 from lamplighter.port.values import (
     ClaimRequest,
-    JobFilter,
     NewWorker,
     QueueSettings,
     Renewal,
@@ -251,9 +251,9 @@ async def look(engine: Engine, ids: list[str]) -> None:
         await inspector.explain(job_id)
         await inspector.attempts(job_id)
         await inspector.logs(job_id)
-    await inspector.jobs(JobFilter(tag="x"), limit=5)
-    await inspector.jobs(JobFilter(statuses=("dead",)), limit=5)
-    await inspector.dead_groups(JobFilter())
+    await inspector.jobs(Filter(tag="x"), limit=5)
+    await inspector.jobs(Filter(statuses=("dead",)), limit=5)
+    await inspector.dead_groups(Filter())
     await inspector.counts()
     await inspector.queues()
     await inspector.queue("default")

@@ -8,13 +8,13 @@ import pytest
 
 from lamplighter.connect import connect
 from lamplighter.model.errors import InvalidInput, StoreDamaged
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Fence, IdempotencyKey, JobState
 from lamplighter.model.lifecycle import Next
 from lamplighter.port.conformance.builders import failed, new_id, new_job, running
 from lamplighter.port.store import Engine
 from lamplighter.port.values import (
     ClaimRequest,
-    JobFilter,
     QueueSettings,
     Renewal,
     Retention,
@@ -58,11 +58,11 @@ NUMBERS: dict[str, tuple[int, Ask]] = {
     "an instant": (WIDER, lambda e: e.jobs.submit([new_job(run_at_ms=WIDER)])),
     "an instant long ago": (-(2**70), lambda e: e.jobs.submit([new_job(run_at_ms=-(2**70))])),
     "a delay": (WIDER - 1, lambda e: e.jobs.submit([new_job(delay_ms=WIDER - 1)])),
-    "a listing's limit": (WIDE, lambda e: e.inspector.jobs(JobFilter(), limit=WIDE)),
-    "a date": (WIDEST, lambda e: e.inspector.jobs(JobFilter(finished_after_ms=WIDEST), limit=5)),
+    "a listing's limit": (WIDE, lambda e: e.inspector.jobs(Filter(), limit=WIDE)),
+    "a date": (WIDEST, lambda e: e.inspector.jobs(Filter(finished_after_ms=WIDEST), limit=5)),
     "a date of the dead": (
         WIDER,
-        lambda e: e.inspector.dead_groups(JobFilter(finished_before_ms=WIDER)),
+        lambda e: e.inspector.dead_groups(Filter(finished_before_ms=WIDER)),
     ),
     "a log's place": (WIDEST, lambda e: e.inspector.logs(new_id(), after=(WIDEST, 1))),
     "a log's limit": (WIDE, lambda e: e.inspector.logs(new_id(), limit=WIDE)),

@@ -11,10 +11,10 @@ from lamplighter.connect import connect
 from lamplighter.engines.postgres import ids
 from lamplighter.engines.postgres.filters import parameters
 from lamplighter.engines.postgres.verbs import inspect
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Extras, JobState, status_of
 from lamplighter.port.conformance.builders import claim, new_job, submit
 from lamplighter.port.store import Engine
-from lamplighter.port.values import JobFilter
 
 LAST = 9_000_000_000_000_000
 SCAN = 10_000
@@ -94,8 +94,8 @@ def test_a_page_looks_at_little_more_than_it_shows(
     running = 300
 
     looked = rows_read(
-        "SELECT * FROM find_jobs(now_ms(), %s, %s, 20, %s, " + ", ".join(["%s"] * 7) + ")",
-        (LAST, SCAN, statuses, *parameters(JobFilter())),
+        "SELECT * FROM find_jobs(now_ms(), %s, %s, 20, %s, " + ", ".join(["%s"] * 10) + ")",
+        (LAST, SCAN, statuses, *parameters(Filter())),
     )
 
     assert looked <= running + 60
@@ -107,8 +107,8 @@ def test_a_page_of_dead_letters_looks_at_little_more_than_it_shows(
     fill(inside, 6_000)
 
     looked = rows_read(
-        "SELECT * FROM find_dead(%s, %s, %s, 20, " + ", ".join(["%s"] * 7) + ")",
-        (LAST, LAST, SCAN, *parameters(JobFilter())),
+        "SELECT * FROM find_dead(%s, %s, %s, 20, " + ", ".join(["%s"] * 10) + ")",
+        (LAST, LAST, SCAN, *parameters(Filter())),
     )
 
     assert looked <= 60
@@ -118,10 +118,10 @@ async def test_a_filter_that_fits_nothing_looks_at_a_stretch_and_says_where_to_g
     engine: Engine, inside: psycopg.Connection, rows_read: Callable[..., int]
 ):
     fill(inside, 13_000)
-    which = JobFilter(tenants=("nobody",))
+    which = Filter(tenants=("nobody",))
 
     looked = rows_read(
-        "SELECT * FROM find_jobs(now_ms(), %s, %s, 20, %s, " + ", ".join(["%s"] * 7) + ")",
+        "SELECT * FROM find_jobs(now_ms(), %s, %s, 20, %s, " + ", ".join(["%s"] * 10) + ")",
         (LAST, SCAN, None, *parameters(which)),
     )
     pages, cursor = 0, None
@@ -141,7 +141,7 @@ async def test_all_pages_together_are_all_jobs_newest_first(
     found: list[str] = []
     cursor = None
     while not found or cursor is not None:
-        page = await engine.inspector.jobs(JobFilter(), limit=70, cursor=cursor)
+        page = await engine.inspector.jobs(Filter(), limit=70, cursor=cursor)
         found += [record.job.id for record in page.jobs]
         cursor = page.cursor
 
@@ -193,7 +193,7 @@ async def test_a_tag_is_found_whatever_it_is_made_of(engine: Engine, tag: str):
         new_job(extras=Extras(tags=("first",), metadata={"tags": [tag], "a": tag})),
     )
 
-    page = await engine.inspector.jobs(JobFilter(tag=tag), limit=10)
+    page = await engine.inspector.jobs(Filter(tag=tag), limit=10)
 
     assert [record.job.id for record in page.jobs] == [wanted]
 
@@ -201,12 +201,12 @@ async def test_a_tag_is_found_whatever_it_is_made_of(engine: Engine, tag: str):
 async def test_a_name_that_cannot_be_stored_is_the_name_of_nothing(engine: Engine):
     (job_id,) = await submit(engine, new_job(tenant="blue"))
     for name in ("bl\x00ue", "blue\ud800"):
-        which = JobFilter(tenants=(name,), types=(name,), queues=(name,), fingerprints=(name,))
+        which = Filter(tenants=(name,), types=(name,), queues=(name,), fingerprints=(name,))
 
         assert (await engine.inspector.jobs(which, limit=10)).jobs == []
         assert (await engine.inspector.dead_groups(which)).groups == []
         assert await engine.inspector.logs(job_id, tenant=name) == []
-    page = await engine.inspector.jobs(JobFilter(tenants=("blue", "bl\x00ue")), limit=10)
+    page = await engine.inspector.jobs(Filter(tenants=("blue", "bl\x00ue")), limit=10)
     assert [record.job.id for record in page.jobs] == [job_id]
 
 

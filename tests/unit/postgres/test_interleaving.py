@@ -11,7 +11,7 @@ from psycopg import sql
 from lamplighter.connect import connect
 from lamplighter.engines.postgres import ids
 from lamplighter.engines.postgres.address import parse
-from lamplighter.model.changes import TABLES, Action
+from lamplighter.model.changes import Action, table_of
 from lamplighter.port.conformance.builders import (
     claim,
     completed,
@@ -169,7 +169,7 @@ async def test_hold_waits_for_a_replay_and_then_holds(
 ):
     (job_id,) = await submit(engine, new_job())
     await engine.jobs.settle([completed(one) for one in await claim(engine, 1)])
-    effects, _ = TABLES[Action.REPLAY]
+    effects = table_of(Action.REPLAY).effects
     replay = "SELECT {s}.change(ARRAY[%s]::uuid[], %s, false, '{{}}', '')"
     other.does(replay, ids.uuid(job_id), effects)
 

@@ -11,11 +11,11 @@ from lamplighter.connect import connect
 from lamplighter.engines.postgres import installer
 from lamplighter.engines.postgres.address import parse
 from lamplighter.model.errors import StoreError
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import JobState
 from lamplighter.model.lifecycle import Next
 from lamplighter.port.conformance.builders import completed, failed, new_job, running
 from lamplighter.port.store import Engine
-from lamplighter.port.values import JobFilter
 from tests.servers.stores import with_parts
 
 LONG = 20.0
@@ -74,7 +74,7 @@ async def test_functions_are_made_anew_against_somebody_who_lists_jobs(
 
     await making
     assert is_current(admin, schema)
-    assert (await engine.inspector.jobs(JobFilter(), limit=5)).jobs == []
+    assert (await engine.inspector.jobs(Filter(), limit=5)).jobs == []
 
 
 async def test_opening_outlives_the_end_of_its_session(
@@ -122,7 +122,7 @@ async def test_a_view_with_other_columns_takes_its_place(
 
     await make(url)
 
-    assert len((await engine.inspector.jobs(JobFilter(), limit=5)).jobs) == 1
+    assert len((await engine.inspector.jobs(Filter(), limit=5)).jobs) == 1
 
 
 async def test_a_job_ends_while_the_table_of_its_day_is_made(

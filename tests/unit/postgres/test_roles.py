@@ -15,6 +15,7 @@ from lamplighter.connect import connect
 from lamplighter.engines.postgres import functions, installer, statements
 from lamplighter.model.activity import Tally
 from lamplighter.model.errors import InvalidOption, StoreBusy, StoreForbidden, StoreUnreachable
+from lamplighter.model.filters import Filter
 from lamplighter.port.access import About, NewToken, entries_of
 from lamplighter.port.conformance.builders import completed, failed, new_job, recording
 from lamplighter.port.conformance.clock import VirtualClock
@@ -37,7 +38,6 @@ from lamplighter.port.schedules import (
 )
 from lamplighter.port.values import (
     ClaimRequest,
-    JobFilter,
     NewWorker,
     QueueSettings,
     Renewal,
@@ -146,13 +146,13 @@ async def test_who_looks_sees_everything_and_can_change_nothing(users: Users):
     for one in jobs:
         assert await look.job(one.id)
         assert await look.explain(one.id)
-    assert len((await look.jobs(JobFilter(), limit=10)).jobs) == 3
+    assert len((await look.jobs(Filter(), limit=10)).jobs) == 3
     assert sum((await look.counts()).values()) == 3
     assert [queue.name for queue in await look.queues()] == ["default"]
     await look.tenants()
     await look.types()
     await look.workers()
-    await look.dead_groups(JobFilter())
+    await look.dead_groups(Filter())
     await look.logs(jobs[0].id)
     assert await look.attempts(third.job.id)
     schedule = NewSchedule(id="s", spec="{}", tenant="default", type="work", due_ms=1)
@@ -241,7 +241,7 @@ async def _works(users: Users) -> None:
         await engine.open()
         if user == users.run:
             await engine.jobs.submit([new_job()])
-        await engine.inspector.jobs(JobFilter(), limit=1)
+        await engine.inspector.jobs(Filter(), limit=1)
         await engine.close()
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from lamplighter.model.activity import Tally
+from lamplighter.model.filters import Filter
 from lamplighter.port.conformance.builders import claim, completed, submit
-from lamplighter.port.values import JobFilter, QueueSettings, Retention, TenantSettings
+from lamplighter.port.values import QueueSettings, Retention, TenantSettings
 from tests.unit.redis.stores import Store, opened
 
 BY = {"by": "test", "reason": "for the test"}
@@ -56,7 +57,7 @@ ACTS: dict[str, Act] = {
     "tenant": lambda store, _: store.engine.inspector.tenant("default"),
     "standing": lambda store, _: store.engine.activity.standing(),
     "tally": lambda store, _: store.engine.activity.tally("w", 1, Tally(started=1)),
-    "jobs": lambda store, _: store.engine.inspector.jobs(JobFilter(), limit=20),
+    "jobs": lambda store, _: store.engine.inspector.jobs(Filter(), limit=20),
     "prune": lambda store, _: store.engine.jobs.prune(Retention(), 100),
 }
 
@@ -87,8 +88,8 @@ async def test_a_script_looks_at_a_bounded_number_of_jobs(store: Store):
         scripts = after[1] - before[1]
         assert (after[0] - before[0]) / scripts <= most
 
-    await check(store.engine.inspector.jobs(JobFilter(tenants=("nobody",)), limit=20), 350)
-    await check(store.engine.inspector.jobs(JobFilter(statuses=("paused",)), limit=20), 600)
+    await check(store.engine.inspector.jobs(Filter(tenants=("nobody",)), limit=20), 350)
+    await check(store.engine.inspector.jobs(Filter(statuses=("paused",)), limit=20), 600)
     await check(store.engine.jobs.hold(ids[:batch], **BY), 400)
     await check(store.engine.jobs.cancel(ids[:batch], **BY), 450)
     await check(store.engine.jobs.prune(Retention(), 500), 1_300)

@@ -8,8 +8,9 @@ import pytest
 
 from lamplighter.engines.redis.keys import encode
 from lamplighter.model.errors import InvalidName
+from lamplighter.model.filters import Filter
 from lamplighter.port.conformance.builders import claim, completed, key, new_job, submit
-from lamplighter.port.values import JobFilter, TenantSettings
+from lamplighter.port.values import TenantSettings
 from tests.unit.redis.stores import Store, opened
 
 NAMES = (
@@ -43,7 +44,7 @@ async def test_every_tenant_has_jobs_and_keys_of_its_own(store: Store):
     await submit(store.engine, *jobs.values())
 
     for name, job in jobs.items():
-        page = await store.engine.inspector.jobs(JobFilter(tenants=(name,)), limit=10)
+        page = await store.engine.inspector.jobs(Filter(tenants=(name,)), limit=10)
         assert [one.job.id for one in page.jobs] == [job.id], name
     keys = {name: own_keys(store, name) for name in NAMES}
     assert all(len(mine) == 2 for mine in keys.values())

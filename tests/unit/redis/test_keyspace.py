@@ -9,6 +9,7 @@ import pytest
 from lamplighter.engines.redis.audit import audit
 from lamplighter.engines.redis.keys import EXPIRING, KINDS
 from lamplighter.model.activity import Tally
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Level
 from lamplighter.model.journal import Journal, Progress
 from lamplighter.model.lifecycle import settle
@@ -36,7 +37,6 @@ from lamplighter.port.conformance.schedule_builders import (
 )
 from lamplighter.port.schedules import Overlap, RunKind, ScheduleFilter
 from lamplighter.port.values import (
-    JobFilter,
     NewWorker,
     QueueSettings,
     Recording,
@@ -163,7 +163,7 @@ async def wind_up(store: Store):
     clock.advance(seconds=60)
     while expired := await engine.jobs.rescue(100):
         await engine.jobs.settle([completed(one.claim) for one in expired])
-    held = await engine.inspector.jobs(JobFilter(statuses=("paused",)), limit=500)
+    held = await engine.inspector.jobs(Filter(statuses=("paused",)), limit=500)
     await engine.jobs.unhold([record.job.id for record in held.jobs], **BY)
     clock.advance(seconds=120)
     while taken := await claim(engine, 50, "default", "q 2", types=("work", "mail")):

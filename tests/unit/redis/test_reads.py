@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from lamplighter.engines.redis.verbs import listing
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Extras, JobState, Level
 from lamplighter.model.journal import Journal, Piece
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import BOOM, claim, completed, failed, submit
 from lamplighter.port.values import (
-    JobFilter,
     NewWorker,
     QueueSettings,
     Recording,
@@ -53,7 +53,7 @@ async def died(store: Store, count: int, fingerprint: str = "boom", *, apart_ms:
     return [one.job.id for one in taken]
 
 
-async def listed(store: Store, which: JobFilter, limit: int) -> list[str]:
+async def listed(store: Store, which: Filter, limit: int) -> list[str]:
     found: list[str] = []
     cursor: str | None = None
     while True:
@@ -68,17 +68,17 @@ async def listed(store: Store, which: JobFilter, limit: int) -> list[str]:
 async def test_jobs_of_all_shards_are_listed_newest_first(store: Store, limit: int):
     ids = await submitted(store, 40)
 
-    assert await listed(store, JobFilter(), limit) == ids[::-1]
+    assert await listed(store, Filter(), limit) == ids[::-1]
 
 
 async def test_a_listing_goes_on_behind_what_it_gave_although_jobs_come_and_go(store: Store):
     ids = await submitted(store, 20)
-    page = await store.engine.inspector.jobs(JobFilter(), limit=5)
+    page = await store.engine.inspector.jobs(Filter(), limit=5)
     await submitted(store, 5)
     await store.engine.jobs.cancel(ids[:2] + ids[-2:], **BY)
     await store.engine.jobs.purge(ids[:2] + ids[-2:], **BY)
 
-    rest = await store.engine.inspector.jobs(JobFilter(), limit=100, cursor=page.cursor)
+    rest = await store.engine.inspector.jobs(Filter(), limit=100, cursor=page.cursor)
 
     assert [record.job.id for record in page.jobs] == ids[:-6:-1]
     assert [record.job.id for record in rest.jobs] == ids[2:-5][::-1]
@@ -89,7 +89,7 @@ async def test_a_listing_crosses_pages_of_the_index(store: Store):
     jobs = [store.new_job() for _ in range(1_300)]
     ids = await submit(store.engine, *jobs)
 
-    found = await listed(store, JobFilter(), 400)
+    found = await listed(store, Filter(), 400)
 
     assert sorted(found) == sorted(ids)
     if store.shards == 1:
@@ -103,10 +103,10 @@ async def test_a_rare_job_is_found_behind_many_others(
     rare = store.new_job(tenant="rare")
     await submit(store.engine, rare, *(store.new_job() for _ in range(2_500)))
 
-    first = await store.engine.inspector.jobs(JobFilter(tenants=("rare",)), limit=10)
+    first = await store.engine.inspector.jobs(Filter(tenants=("rare",)), limit=10)
 
     assert (first.jobs, first.cursor is None) == ([], False)
-    assert await listed(store, JobFilter(tenants=("rare",)), 10) == [rare.id]
+    assert await listed(store, Filter(tenants=("rare",)), 10) == [rare.id]
 
 
 @pytest.mark.parametrize("apart_ms", [0, 1])
@@ -116,7 +116,7 @@ async def test_dead_letters_of_all_shards_are_listed_by_their_death(
 ):
     ids = await died(store, 17, apart_ms=apart_ms)
 
-    found = await listed(store, JobFilter(statuses=("dead",)), limit)
+    found = await listed(store, Filter(statuses=("dead",)), limit)
 
     assert sorted(found) == sorted(ids)
     assert found == (ids[::-1] if apart_ms else sorted(ids, reverse=True))
@@ -125,7 +125,7 @@ async def test_dead_letters_of_all_shards_are_listed_by_their_death(
 async def test_a_listing_of_dead_letters_goes_on_where_its_last_one_was_removed(store: Store):
     ids = await died(store, 12, apart_ms=0)
     order = sorted(ids, reverse=True)
-    which = JobFilter(statuses=("dead",))
+    which = Filter(statuses=("dead",))
     page = await store.engine.inspector.jobs(which, limit=5)
     await store.engine.jobs.purge(order[:5], **BY)
 
@@ -144,7 +144,7 @@ async def test_rare_dead_letters_are_found_behind_many_others(
         rare += await died(store, 1, "rare")
         await died(store, 400, apart_ms=0)
         store.clock.advance(ms=1)
-    which = JobFilter(statuses=("dead",), fingerprints=("rare",))
+    which = Filter(statuses=("dead",), fingerprints=("rare",))
 
     assert await listed(store, which, 10) == rare[::-1]
     assert await listed(store, which, 1) == rare[::-1]
@@ -154,12 +154,12 @@ async def test_a_cursor_of_dead_letters_stays_short_however_many_shards_there_ar
     async with opened(tmp_path, 64) as store:
         ids = await died(store, 130)
 
-        page = await store.engine.inspector.jobs(JobFilter(statuses=("dead",)), limit=65)
+        page = await store.engine.inspector.jobs(Filter(statuses=("dead",)), limit=65)
 
         assert page.cursor is not None
         assert len(page.cursor) < 120
-        assert await listed(store, JobFilter(statuses=("dead",)), 65) == ids[::-1]
-        assert sorted(await listed(store, JobFilter(), 50)) == sorted(ids)
+        assert await listed(store, Filter(statuses=("dead",)), 65) == ids[::-1]
+        assert sorted(await listed(store, Filter(), 50)) == sorted(ids)
 
 
 async def test_dead_letters_of_all_shards_are_grouped_together(store: Store):
@@ -168,7 +168,7 @@ async def test_dead_letters_of_all_shards_are_grouped_together(store: Store):
     now = store.clock.now_ms()
     await died(store, 2, "rare")
 
-    often, rare = (await store.engine.inspector.dead_groups(JobFilter())).groups
+    often, rare = (await store.engine.inspector.dead_groups(Filter())).groups
 
     assert (often.fingerprint, often.count, often.example) == ("often", 14, last)
     assert (often.newest_at_ms, often.type, often.queue) == (now, "work", "default")
@@ -184,8 +184,8 @@ async def test_any_fingerprint_is_found_and_grouped(store: Store, fingerprint: s
     (taken,) = await claim(store.engine, 1)
     await store.engine.jobs.settle([failed(taken, error, retry=ONCE)])
 
-    groups = (await store.engine.inspector.dead_groups(JobFilter())).groups
-    found = await listed(store, JobFilter(fingerprints=(fingerprint,)), 10)
+    groups = (await store.engine.inspector.dead_groups(Filter())).groups
+    found = await listed(store, Filter(fingerprints=(fingerprint,)), 10)
 
     assert [(group.fingerprint, group.count) for group in groups] == [(fingerprint, 2), ("z", 1)]
     assert len(found) == 2
@@ -197,23 +197,23 @@ async def test_any_tag_is_found_and_only_as_a_tag(store: Store, tag: str):
     no_tag = store.new_job(extras=Extras(metadata={"tags": [tag], tag: tag}))
     await submit(store.engine, wanted, no_tag, store.new_job())
 
-    assert await listed(store, JobFilter(tag=tag), 10) == [wanted.id]
+    assert await listed(store, Filter(tag=tag), 10) == [wanted.id]
 
 
 @pytest.mark.parametrize("name", ["\ud800", "a\0b"])
 async def test_a_name_that_nothing_can_have_finds_nothing(store: Store, name: str):
     await submitted(store, 2)
 
-    assert await listed(store, JobFilter(tenants=(name,)), 10) == []
-    assert await listed(store, JobFilter(types=(name,)), 10) == []
-    assert len(await listed(store, JobFilter(types=(name, "work")), 10)) == 2
+    assert await listed(store, Filter(tenants=(name,)), 10) == []
+    assert await listed(store, Filter(types=(name,)), 10) == []
+    assert len(await listed(store, Filter(types=(name, "work")), 10)) == 2
 
 
 async def test_jobs_with_large_arguments_are_listed_in_one_page(store: Store):
     args = b'{"x":"%b"}' % (b"x" * 60_000)
     ids = await submitted(store, 100, args=args)
 
-    page = await store.engine.inspector.jobs(JobFilter(), limit=200)
+    page = await store.engine.inspector.jobs(Filter(), limit=200)
 
     assert [record.job.id for record in page.jobs] == ids[::-1]
     assert {record.job.args for record in page.jobs} == {args}

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from lamplighter.connect import connect
+from lamplighter.model.filters import Filter
 from lamplighter.port.conformance.builders import claim, completed, key, new_job, submit
 from lamplighter.port.conformance.clock import VirtualClock
-from lamplighter.port.values import JobFilter, NewWorker, Retention, TypeInfo
+from lamplighter.port.values import NewWorker, Retention, TypeInfo
 from tests.servers.valkey import Server
 from tests.unit.redis.stores import Store, opened
 
@@ -58,7 +59,7 @@ async def test_pages_go_with_their_jobs_and_listings_begin_behind_them(store: St
     assert pages(store) == {3: 233}
     assert store.client.get(store.key("oldest_page")) == b"3"
     (left,) = await submit(store.engine, store.new_job())
-    found = await store.engine.inspector.jobs(JobFilter(), limit=10)
+    found = await store.engine.inspector.jobs(Filter(), limit=10)
     assert [one.job.id for one in found.jobs] == [left]
     assert found.cursor is None
 
@@ -73,7 +74,7 @@ async def test_a_job_that_stays_keeps_its_own_place_in_the_index_and_no_page(sto
     assert await prune_all(store) == 600
 
     assert pages(store) == {0: 1, 1: 1, 2: 91}
-    found = await store.engine.inspector.jobs(JobFilter(), limit=10)
+    found = await store.engine.inspector.jobs(Filter(), limit=10)
     assert [one.job.id for one in found.jobs] == [*second, *first]
     assert await store.faults() == ()
 
@@ -86,7 +87,7 @@ async def test_the_page_that_grows_is_left_alone_until_it_is_full(store: Store):
 
     more = await finished(store, 100)
 
-    found = await store.engine.inspector.jobs(JobFilter(), limit=500)
+    found = await store.engine.inspector.jobs(Filter(), limit=500)
     assert [one.job.id for one in found.jobs] == more[::-1]
     store.clock.advance(ms=HOUR_MS)
     assert await prune_all(store) == 100
@@ -99,7 +100,7 @@ async def test_an_id_that_was_removed_and_came_again_is_listed_once(store: Store
     again = store.new_job(id=first)
     await submit(store.engine, again)
 
-    found = await store.engine.inspector.jobs(JobFilter(), limit=10)
+    found = await store.engine.inspector.jobs(Filter(), limit=10)
 
     assert [one.job.id for one in found.jobs].count(first) == 1
     assert found.jobs[0].job.id == first

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamplighter.engines.redis.audit import audit
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Claim, Level
 from lamplighter.model.lifecycle import settle
 from lamplighter.model.outcome import (
@@ -20,14 +21,7 @@ from lamplighter.model.outcome import (
 )
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import BOOM, abandoned, claim, key
-from lamplighter.port.values import (
-    JobFilter,
-    Renewal,
-    Retention,
-    SubmitAnswer,
-    TenantSettings,
-    TypeSettings,
-)
+from lamplighter.port.values import Renewal, Retention, SubmitAnswer, TenantSettings, TypeSettings
 from tests.unit.redis.stores import Store, opened
 
 STEPS = 120
@@ -135,7 +129,7 @@ async def test_after_each_verb_the_indexes_agree_with_the_records(store: Store, 
         assert found.faults == (), did
         assert found.jobs == sum((await store.engine.inspector.counts()).values()), did
 
-    page = await store.engine.inspector.jobs(JobFilter(), limit=5_000)
+    page = await store.engine.inspector.jobs(Filter(), limit=5_000)
     alive = [one for one in life.ids if await store.engine.inspector.job(one)]
     assert page.cursor is None
     assert sorted(record.job.id for record in page.jobs) == sorted(alive)

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from lamplighter.model.errors import StoreUnreachable
+from lamplighter.port import bulk
 from lamplighter.server.auth import Principal
-from lamplighter.server.routes import TABLE, dlq
+from lamplighter.server.routes import TABLE
 from tests.unit.server.test_openapi import BODIES
 
 ALICE = Principal(name="alice")
@@ -59,11 +60,12 @@ async def test_every_change_is_noted_with_who_why_and_what(scene, route):
     assert len(found) == before + 1
     entry = found[0]
     assert (entry["by"], entry["action"]) == ("alice", route.name)
+    reasoned = reasoned or "reason" in (body or {})
     assert entry["reason"] == ("because" if reasoned else "")
     assert entry["tenant"] == (None if "queues" in route.path else "acme")
     assert entry["object"]
     assert entry["answer"]
-    assert entry["object"] in target + str(body).replace("'", '"') + "{}"
+    assert entry["object"] in target + str(body).replace("'", '"') + "hold {}"
 
 
 async def test_what_is_refused_is_not_noted(scene):
@@ -149,7 +151,7 @@ async def test_a_change_that_cannot_be_noted_is_answered_and_told_to_the_log(
 
 
 async def test_what_is_done_before_the_store_fails_is_noted(scene, monkeypatch):
-    monkeypatch.setattr(dlq, "_PAGE", 1)
+    monkeypatch.setattr(bulk, "PAGE", 1)
     for _ in range(2):
         await scene.submit()
         await scene.fail(await scene.claim())
@@ -191,7 +193,7 @@ async def test_dead_letters_are_counted_and_noted_although_a_reply_was_lost(
     await scene.submit()
     await scene.fail(await scene.claim())
     jobs = (await scene.service.client.engine()).jobs
-    monkeypatch.setattr(jobs, verb, lost_once(getattr(jobs, verb)))
+    monkeypatch.setattr(jobs, "change", lost_once(jobs.change))
     response = await scene.call("POST", f"/v1/dlq:{verb}", send={"all": True})
     assert (response.json["done"], response.json["left"]) == (1, 0)
     (entry,) = await entries(scene)

@@ -22,6 +22,7 @@ SIFTED = {
     "jobs.submit",
     "jobs.submit_batch",
     "jobs.list_jobs",
+    "jobs.change",
     "schedules.put",
     "schedules.list_schedules",
     "dlq.list_groups",

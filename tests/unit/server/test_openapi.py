@@ -85,6 +85,7 @@ BODIES = {
     "/v1/session": {"replace": False},
     "/v1/jobs": CHARGE,
     "/v1/jobs:batch": [CHARGE],
+    "/v1/jobs:change": {"action": "hold", "all": True, "reason": "because"},
     "/v1/schedules": {**CHARGE, "every": 60},
     "/v1/schedules:preview": {**CHARGE, "cron": "30 2 * * *", "timezone": "Europe/Berlin"},
     "/v1/schedules/{id}": {"max_runs": 5},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lamplighter.engines.sqlite.verbs import inspect
+from lamplighter.model.filters import Filter, matcher
 from lamplighter.model.job import Extras, Level, Status
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import (
@@ -20,8 +21,6 @@ from lamplighter.port.conformance.builders import (
     new_job,
     submit,
 )
-from lamplighter.port.filters import matcher
-from lamplighter.port.values import JobFilter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,22 +29,26 @@ if TYPE_CHECKING:
 
 BY = {"by": "alice", "reason": "to see"}
 FILTERS = [
-    *(JobFilter(statuses=(status.value,)) for status in Status),
-    JobFilter(statuses=("pending",)),
-    JobFilter(statuses=("failed", "running")),
-    JobFilter(types=("work",)),
-    JobFilter(types=("work", "bill"), queues=("slow",)),
-    JobFilter(types=("nothing",)),
-    JobFilter(queues=("slow",), tenants=("acme", 'a "quoted" one')),
-    JobFilter(tenants=("nobody",)),
-    JobFilter(tag="red"),
-    JobFilter(fingerprints=(BOOM.fingerprint,)),
-    JobFilter(finished_after_ms=0, types=("work",)),
-    JobFilter(finished_before_ms=0),
+    *(Filter(statuses=(status.value,)) for status in Status),
+    Filter(statuses=("pending",)),
+    Filter(statuses=("failed", "running")),
+    Filter(types=("work",)),
+    Filter(types=("work", "bill"), queues=("slow",)),
+    Filter(types=("nothing",)),
+    Filter(queues=("slow",), tenants=("acme", 'a "quoted" one')),
+    Filter(tenants=("nobody",)),
+    Filter(tag="red"),
+    Filter(fingerprints=(BOOM.fingerprint,)),
+    Filter(finished_after_ms=0, types=("work",)),
+    Filter(finished_before_ms=0),
+    Filter(created_after_ms=0, types=("work",)),
+    Filter(created_before_ms=0),
+    Filter(schedules=("nightly",)),
+    Filter(schedules=("nightly",), statuses=("dead",)),
 ]
 
 
-async def listed(engine: Engine, which: JobFilter, limit: int) -> list[str]:
+async def listed(engine: Engine, which: Filter, limit: int) -> list[str]:
     found: list[str] = []
     cursor: str | None = None
     while True:
@@ -66,7 +69,7 @@ async def mixed(engine: Engine) -> None:
                 new_job(**more),
                 new_job(**more, extras=Extras(tags=("red", "blue"))),
                 new_job(**more, level=Level.LOW, delay_ms=3_600_000),
-                new_job(**more, held=True),
+                new_job(**more, held=True, schedule="nightly"),
             )
     taken = await claim(engine, 8, "default", "slow", types=("work", "bill"))
     done, dead, again, stopping, *_ = taken
@@ -77,7 +80,7 @@ async def mixed(engine: Engine) -> None:
             failed(again, retry=Retry(delays=[3600.0])),
         ]
     )
-    (waiting,) = (await engine.inspector.jobs(JobFilter(statuses=("ready",)), limit=1)).jobs
+    (waiting,) = (await engine.inspector.jobs(Filter(statuses=("ready",)), limit=1)).jobs
     await engine.jobs.cancel([stopping.job.id, waiting.job.id], **BY)
 
 
@@ -86,7 +89,7 @@ async def test_a_page_is_what_the_filter_means(
     engine: Engine, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await mixed(engine)
-    records = (await engine.inspector.jobs(JobFilter(), limit=500)).jobs
+    records = (await engine.inspector.jobs(Filter(), limit=500)).jobs
     monkeypatch.setattr(inspect, "SCAN_LIMIT", 7)
 
     for which in FILTERS:
@@ -102,16 +105,16 @@ async def test_a_rare_job_is_found_behind_many_others(
     rare = new_job(tenant="rare")
     await submit(engine, rare, *(new_job() for _ in range(2_500)))
 
-    first = await engine.inspector.jobs(JobFilter(tenants=("rare",)), limit=10)
+    first = await engine.inspector.jobs(Filter(tenants=("rare",)), limit=10)
 
     assert (first.jobs, first.cursor is None) == ([], False)
-    assert await listed(engine, JobFilter(tenants=("rare",)), 10) == [rare.id]
+    assert await listed(engine, Filter(tenants=("rare",)), 10) == [rare.id]
 
 
 async def test_what_each_tenant_has_waiting_is_counted_over_all_lanes(engine: Engine) -> None:
     await mixed(engine)
     for tenant in await engine.inspector.tenants():
-        waits = JobFilter(tenants=(tenant.name,), statuses=("pending",))
+        waits = Filter(tenants=(tenant.name,), statuses=("pending",))
         assert tenant.waiting == len(await listed(engine, waits, 500)) > 0
 
 
@@ -122,14 +125,14 @@ async def test_dead_letters_are_grouped_as_the_filter_means(engine: Engine) -> N
     for number, one in enumerate(taken):
         error = replace(BOOM, fingerprint=f"f-{number % 2}")
         await engine.jobs.settle([failed(one, error, retry=once)])
-    dead = (await engine.inspector.jobs(JobFilter(statuses=("dead",)), limit=500)).jobs
+    dead = (await engine.inspector.jobs(Filter(statuses=("dead",)), limit=500)).jobs
     last = dead[-1].finished_at_ms
 
     for which in (
         *FILTERS,
-        JobFilter(fingerprints=("f-0", "other")),
-        JobFilter(tag="red", tenants=("acme", "default")),
-        JobFilter(finished_after_ms=last, finished_before_ms=last + 1),
+        Filter(fingerprints=("f-0", "other")),
+        Filter(tag="red", tenants=("acme", "default")),
+        Filter(finished_after_ms=last, finished_before_ms=last + 1),
     ):
         matches = matcher(which)
         wanted: dict[tuple[str, str], list[str]] = {}
@@ -153,7 +156,7 @@ async def test_an_error_that_cannot_be_read_hides_no_other_dead_letter(
         connection.execute("UPDATE job SET error = 'no JSON', extras = '{' WHERE state = 'dead'")
         connection.commit()
 
-    (group,) = (await engine.inspector.dead_groups(JobFilter())).groups
+    (group,) = (await engine.inspector.dead_groups(Filter())).groups
 
     assert (group.fingerprint, group.count, group.error.message) == ("", 1, "no JSON")
-    assert (await engine.inspector.dead_groups(JobFilter(tag="red"))).groups == []
+    assert (await engine.inspector.dead_groups(Filter(tag="red"))).groups == []

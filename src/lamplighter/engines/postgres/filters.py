@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from lamplighter.model.filters import Filter
 from lamplighter.port.texts import clean
-from lamplighter.port.values import JobFilter
 
-PLACES = "%s, %s, %s, %s, %s, %s::bigint, %s::bigint"
+PLACES = ", ".join(["%s"] * 6 + ["%s::bigint"] * 4)
 """Where they stand in a statement."""
 
 
-def parameters(which: JobFilter) -> tuple[object, ...]:
+def parameters(which: Filter) -> tuple[object, ...]:
     """Give all but the statuses, in the order of `fits`."""
     return (
         wanted(which.types),
         wanted(which.queues),
         wanted(which.tenants),
+        wanted(which.schedules),
         wanted(which.fingerprints),
         None if which.tag is None else json.dumps(which.tag),
+        which.created_after_ms,
+        which.created_before_ms,
         which.finished_after_ms,
         which.finished_before_ms,
     )

@@ -40,6 +40,7 @@ MODULES = (
     "replay",
     "purge",
     "changes",
+    "bulk",
     "prune",
     "membership",
     "activity",

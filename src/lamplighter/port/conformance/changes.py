@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lamplighter.model.changes import Action, Decision, Effect, Situation, decide
+from lamplighter.model.filters import EVERY_JOB
 from lamplighter.model.job import JobState
 from lamplighter.port.conformance.builders import died, finished, new_job, record, running, submit
 from lamplighter.port.values import ChangeAnswer, Changed
@@ -47,6 +48,31 @@ async def test_an_action_has_the_effect_that_the_table_names(
     state = BECOMES.get(expected.effect, before.state)
     assert answer == Changed(job_id, expected.answer, state)
     _agrees(await record(engine, job_id), before, expected, clock.now_ms())
+
+
+@pytest.mark.parametrize("action", Action)
+@pytest.mark.parametrize("before", SITUATIONS, ids=lambda one: "-".join(map(str, one)))
+async def test_an_id_that_is_named_twice_is_answered_as_by_two_calls(
+    engine: Engine, action: Action, before: Situation
+) -> None:
+    first = await _bring_about(engine, before)
+    by_two: list[Changed] = []
+    for _ in range(2):
+        by_two += await engine.jobs.change(action, [first], by=BY["by"], reason=BY["reason"])
+    await _away(engine)
+    second = await _bring_about(engine, before)
+
+    by_one = await engine.jobs.change(action, [second, second], by=BY["by"], reason=BY["reason"])
+
+    assert [(one.answer, one.state) for one in by_one] == [
+        (one.answer, one.state) for one in by_two
+    ]
+
+
+async def _away(engine: Engine) -> None:
+    """Leave no job to be claimed in place of the next."""
+    ids = [one.job.id for one in (await engine.inspector.jobs(EVERY_JOB, limit=10)).jobs]
+    await engine.jobs.cancel(ids, **BY)
 
 
 def _agrees(found: JobRecord, before: Situation, expected: Decision, now: int) -> None:

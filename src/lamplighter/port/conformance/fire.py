@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lamplighter.model.errors import InvalidInput
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Level, Status
 from lamplighter.port.conformance.builders import (
     claim,
@@ -42,7 +43,7 @@ from lamplighter.port.schedules import (
     RunRecord,
     RunState,
 )
-from lamplighter.port.values import JobFilter, SubmitAnswer, Submitted
+from lamplighter.port.values import SubmitAnswer, Submitted
 
 if TYPE_CHECKING:
     from lamplighter.model.job import JobRecord
@@ -56,7 +57,7 @@ Everything = tuple["ScheduleRecord | None", list[RunRecord], list["JobRecord"]]
 
 async def _everything(engine: Engine, schedule: str = NIGHTLY) -> Everything:
     """All that a plan could have changed."""
-    page = await engine.inspector.jobs(JobFilter(), limit=100)
+    page = await engine.inspector.jobs(Filter(), limit=100)
     return await engine.schedules.schedule(schedule), await runs_of(engine, schedule), page.jobs
 
 
@@ -304,7 +305,7 @@ async def test_a_job_whose_id_exists_is_not_made_again_by_its_schedule(
     await fire(engine, run)
 
     assert await record(engine, run.job.id) == before
-    assert (await engine.inspector.jobs(JobFilter(), limit=9)).jobs == [before]
+    assert (await engine.inspector.jobs(Filter(), limit=9)).jobs == [before]
     assert await handed_out(engine, 9) == ([] if over else [run.job.id])
 
 

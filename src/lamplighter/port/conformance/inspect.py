@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Attempt, Delivery, Extras, JobState, Level
 from lamplighter.model.lifecycle import settle
 from lamplighter.model.outcome import Cancelled, Rejected, Released
@@ -27,19 +28,14 @@ from lamplighter.port.conformance.builders import (
     settle_one,
     submit,
 )
-from lamplighter.port.values import (
-    COUNT_LIMIT,
-    JobFilter,
-    QueueSettings,
-    TenantSettings,
-)
+from lamplighter.port.values import COUNT_LIMIT, QueueSettings, TenantSettings
 
 if TYPE_CHECKING:
     from lamplighter.port.conformance.clock import VirtualClock
     from lamplighter.port.store import Engine
 
 BY = {"by": "alice", "reason": "maintenance"}
-EVERYTHING = JobFilter()
+EVERYTHING = Filter()
 
 
 async def test_a_job_that_does_not_exist_is_none(engine: Engine) -> None:
@@ -92,7 +88,7 @@ async def test_jobs_are_found_by_their_shown_status(
 ) -> None:
     ids = await _one_of_each(engine)
 
-    found = await _list(engine, JobFilter(statuses=(status,)))
+    found = await _list(engine, Filter(statuses=(status,)))
 
     assert set(found) == {ids[name] for name in expected}
 
@@ -100,7 +96,7 @@ async def test_jobs_are_found_by_their_shown_status(
 async def test_several_statuses_are_either_of_them(engine: Engine) -> None:
     ids = await _one_of_each(engine)
 
-    found = await _list(engine, JobFilter(statuses=("running", "failed")))
+    found = await _list(engine, Filter(statuses=("running", "failed")))
 
     assert set(found) == {ids["running"], ids["dead"]}
 
@@ -117,11 +113,11 @@ async def test_all_given_fields_of_a_filter_must_match(engine: Engine) -> None:
 
     found = await _list(
         engine,
-        JobFilter(types=("mail",), queues=("letters",), tenants=("blue",), tag="urgent"),
+        Filter(types=("mail",), queues=("letters",), tenants=("blue",), tag="urgent"),
     )
 
     assert found == [wanted.id]
-    assert len(await _list(engine, JobFilter(types=("mail", "other")))) == 5
+    assert len(await _list(engine, Filter(types=("mail", "other")))) == 5
 
 
 async def test_jobs_are_found_by_when_they_finished(engine: Engine, clock: VirtualClock) -> None:
@@ -134,7 +130,7 @@ async def test_jobs_are_found_by_when_they_finished(engine: Engine, clock: Virtu
 
     found = await _list(
         engine,
-        JobFilter(finished_after_ms=start + 5_000, finished_before_ms=start + 15_000),
+        Filter(finished_after_ms=start + 5_000, finished_before_ms=start + 15_000),
     )
 
     assert found == [ids[1]]
@@ -148,10 +144,10 @@ async def test_jobs_are_found_by_when_they_were_created(
         ids += await submit(engine, new_job())
         clock.advance(seconds=10)
 
-    after = await _list(engine, JobFilter(created_after_ms=start + 10_000))
+    after = await _list(engine, Filter(created_after_ms=start + 10_000))
     between = await _list(
         engine,
-        JobFilter(created_after_ms=start + 10_000, created_before_ms=start + 20_000),
+        Filter(created_after_ms=start + 10_000, created_before_ms=start + 20_000),
     )
 
     assert sorted(after) == sorted(ids[1:])
@@ -161,7 +157,7 @@ async def test_jobs_are_found_by_when_they_were_created(
 async def test_jobs_are_found_by_the_fingerprint_of_their_error(engine: Engine) -> None:
     first, _ = await died(engine), await _died_of(engine, "another")
 
-    found = await _list(engine, JobFilter(statuses=("dead",), fingerprints=("boom",)))
+    found = await _list(engine, Filter(statuses=("dead",), fingerprints=("boom",)))
 
     assert found == [first.job.id]
 
@@ -374,7 +370,7 @@ async def test_dead_letters_are_filtered_before_they_are_grouped(engine: Engine)
     await _died_of(engine, "boom", tenant="blue")
     await _died_of(engine, "boom", tenant="green")
 
-    (group,) = (await engine.inspector.dead_groups(JobFilter(tenants=("blue",)))).groups
+    (group,) = (await engine.inspector.dead_groups(Filter(tenants=("blue",)))).groups
 
     assert group.count == 1
 
@@ -386,12 +382,12 @@ async def test_jobs_without_a_fingerprint_are_found_by_the_empty_one(
     await _died_of(engine, "boom")
     taken = await running(engine)
     await settle_one(engine, settle(taken, Rejected("no")))
-    which = JobFilter(statuses=statuses, types=("work",), fingerprints=("",))
+    which = Filter(statuses=statuses, types=("work",), fingerprints=("",))
 
     assert await _list(engine, which) == [taken.job.id]
     (group,) = (await engine.inspector.dead_groups(which)).groups
     assert (group.fingerprint, group.count, group.example) == ("", 1, taken.job.id)
-    either = JobFilter(statuses=("dead",), fingerprints=("", "boom"))
+    either = Filter(statuses=("dead",), fingerprints=("", "boom"))
     assert len(await _list(engine, either)) == 2
 
 
@@ -400,7 +396,7 @@ async def test_groups_tell_whether_older_dead_letters_were_not_counted(engine: E
         await _died_of(engine, "boom")
 
     some = await engine.inspector.dead_groups(EVERYTHING, most=1)
-    none = await engine.inspector.dead_groups(JobFilter(tenants=("nobody",)), most=1)
+    none = await engine.inspector.dead_groups(Filter(tenants=("nobody",)), most=1)
     whole = await engine.inspector.dead_groups(EVERYTHING, most=20)
 
     assert some.at_least
@@ -434,7 +430,7 @@ async def test_reading_moves_nothing(engine: Engine) -> None:
 
 
 async def _list(
-    engine: Engine, which: JobFilter, *, limit: int = 100, cursor: str | None = None
+    engine: Engine, which: Filter, *, limit: int = 100, cursor: str | None = None
 ) -> list[str]:
     found: list[str] = []
     while True:

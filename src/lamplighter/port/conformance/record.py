@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lamplighter.model.errors import InvalidInput
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Fence
 from lamplighter.model.journal import PIECE_LIMIT, Journal, Piece, Progress
 from lamplighter.port.conformance.builders import (
@@ -26,7 +27,7 @@ from lamplighter.port.conformance.builders import (
     settle_one,
     submit,
 )
-from lamplighter.port.values import JobFilter, LogPiece, Recorded, Recording
+from lamplighter.port.values import LogPiece, Recorded, Recording
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -383,4 +384,4 @@ async def _has_said_nothing(engine: Engine, job_id: str) -> None:
 
 
 async def _listed(engine: Engine) -> Sequence[JobRecord]:
-    return (await engine.inspector.jobs(JobFilter(), limit=10)).jobs
+    return (await engine.inspector.jobs(Filter(), limit=10)).jobs

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import JobState
 from lamplighter.model.lifecycle import settle
 from lamplighter.model.outcome import Failed, Rejected, Released, Succeeded
@@ -41,7 +42,6 @@ from lamplighter.port.conformance.schedule_builders import (
 from lamplighter.port.conformance.schedule_reference import ModelSchedule, ScheduleReference
 from lamplighter.port.conformance.state_machine import EXAMPLES, PARTS, SETTINGS
 from lamplighter.port.schedules import Overlap, RunKind, RunState
-from lamplighter.port.values import JobFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -276,7 +276,7 @@ class ScheduleMachine(RuleBasedStateMachine):
         records: list[JobRecord] = []
         cursor: str | None = None
         while True:
-            page = await self.engine.inspector.jobs(JobFilter(), limit=100, cursor=cursor)
+            page = await self.engine.inspector.jobs(Filter(), limit=100, cursor=cursor)
             records += page.jobs
             if (cursor := page.cursor) is None:
                 return records

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import JobState, Level
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import (
@@ -24,7 +25,6 @@ from lamplighter.port.conformance.builders import (
     submit,
 )
 from lamplighter.port.values import (
-    JobFilter,
     NewWorker,
     QueueSettings,
     Retention,
@@ -64,7 +64,7 @@ async def _died(engine: Engine, clock: VirtualClock, taken: Sequence[Claim]) -> 
         await engine.jobs.settle([failed(one, error, retry=ONCE)])
 
 
-async def _listed(engine: Engine, which: JobFilter, limit: int) -> list[JobRecord]:
+async def _listed(engine: Engine, which: Filter, limit: int) -> list[JobRecord]:
     found: list[JobRecord] = []
     cursor: str | None = None
     while True:
@@ -88,8 +88,8 @@ async def test_jobs_of_all_shards_are_listed_newest_first(
 ) -> None:
     ids = await _submitted(engine, clock, 40)
 
-    assert _ids(await _listed(engine, JobFilter(), limit)) == ids[::-1]
-    some = _ids(await _listed(engine, JobFilter(tenants=("t1",)), limit))
+    assert _ids(await _listed(engine, Filter(), limit)) == ids[::-1]
+    some = _ids(await _listed(engine, Filter(tenants=("t1",)), limit))
     assert some == ids[1::3][::-1]
 
 
@@ -99,14 +99,14 @@ async def test_jobs_that_came_to_all_shards_at_once_are_listed_once_each(
 ) -> None:
     ids = await submit(engine, *spread(new_job() for _ in range(40)))
 
-    assert sorted(_ids(await _listed(engine, JobFilter(), limit))) == sorted(ids)
+    assert sorted(_ids(await _listed(engine, Filter(), limit))) == sorted(ids)
 
 
 async def test_a_listing_of_all_shards_goes_on_behind_what_it_gave(
     engine: Engine, clock: VirtualClock
 ) -> None:
     ids = await _submitted(engine, clock, 30)
-    page = await engine.inspector.jobs(JobFilter(), limit=9)
+    page = await engine.inspector.jobs(Filter(), limit=9)
     newer = await _submitted(engine, clock, 5)
     await engine.jobs.cancel(ids[:4], **BY)
     await engine.jobs.purge(ids[:4], **BY)
@@ -114,7 +114,7 @@ async def test_a_listing_of_all_shards_goes_on_behind_what_it_gave(
     rest: list[str] = []
     cursor = page.cursor
     while cursor is not None:
-        following = await engine.inspector.jobs(JobFilter(), limit=4, cursor=cursor)
+        following = await engine.inspector.jobs(Filter(), limit=4, cursor=cursor)
         rest, cursor = rest + _ids(following.jobs), following.cursor
 
     assert _ids(page.jobs) + rest == ids[4:][::-1]
@@ -130,8 +130,8 @@ async def test_dead_letters_of_all_shards_are_listed_by_their_death(
     await _died(engine, clock, taken)
     order = [one.job.id for one in taken][::-1]
 
-    assert _ids(await _listed(engine, JobFilter(statuses=("dead",)), limit)) == order
-    some = JobFilter(statuses=("dead",), fingerprints=("cause 1",))
+    assert _ids(await _listed(engine, Filter(statuses=("dead",)), limit)) == order
+    some = Filter(statuses=("dead",), fingerprints=("cause 1",))
     assert _ids(await _listed(engine, some, limit)) == order[::-1][1::3][::-1]
 
 
@@ -142,7 +142,7 @@ async def test_dead_letters_of_all_shards_with_one_cause_are_one_group(
     taken = await claim(engine, 100)
     await _died(engine, clock, taken)
 
-    groups = (await engine.inspector.dead_groups(JobFilter())).groups
+    groups = (await engine.inspector.dead_groups(Filter())).groups
 
     assert [(one.fingerprint, one.count) for one in groups] == [
         ("cause 0", 7),
@@ -297,7 +297,7 @@ async def test_the_oldest_of_all_shards_are_pruned_and_never_more_than_the_limit
         pruned = await engine.jobs.prune(retention, 6)
         assert pruned.jobs <= 6
         removed += pruned.jobs
-        left = {one.job.id for one in await _listed(engine, JobFilter(), 100)}
+        left = {one.job.id for one in await _listed(engine, Filter(), 100)}
         if pruned.jobs == 0 and not pruned.more:
             break
 
@@ -320,7 +320,7 @@ async def test_what_is_too_old_goes_from_all_shards(
         removed += pruned.jobs
 
     assert removed == 20
-    assert await _listed(engine, JobFilter(), 100) == []
+    assert await _listed(engine, Filter(), 100) == []
 
 
 async def test_keys_go_from_all_shards_after_their_jobs(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Delivery, Fence, JobState, Status
 from lamplighter.model.journal import Journal, Progress
 from lamplighter.model.lifecycle import settle
@@ -33,15 +34,7 @@ from lamplighter.port.conformance.builders import (
     spread,
     submit,
 )
-from lamplighter.port.values import (
-    JobFilter,
-    NewWorker,
-    Recorded,
-    Recording,
-    Renewal,
-    SettleAnswer,
-    Settled,
-)
+from lamplighter.port.values import NewWorker, Recorded, Recording, Renewal, SettleAnswer, Settled
 
 if TYPE_CHECKING:
     from lamplighter.model.job import Claim, NewJob
@@ -356,12 +349,12 @@ async def test_claimed_jobs_are_found_as_such_and_among_those_that_run(engine: E
 
 
 async def _statuses(engine: Engine, *taken: Claim) -> list[str]:
-    listed = {one.job.id: one for one in (await engine.inspector.jobs(JobFilter(), limit=50)).jobs}
+    listed = {one.job.id: one for one in (await engine.inspector.jobs(Filter(), limit=50)).jobs}
     alone = [await record(engine, one.job.id) for one in taken]
     assert alone == [listed[one.job.id] for one in taken]
     return [one.status.value for one in alone]
 
 
 async def _found(engine: Engine, *statuses: str) -> set[str]:
-    page = await engine.inspector.jobs(JobFilter(statuses=statuses), limit=50)
+    page = await engine.inspector.jobs(Filter(statuses=statuses), limit=50)
     return {one.job.id for one in page.jobs}

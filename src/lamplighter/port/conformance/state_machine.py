@@ -24,6 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import JobState
 from lamplighter.model.lifecycle import Settlement, settle
 from lamplighter.model.outcome import Abandoned
@@ -33,14 +34,7 @@ from lamplighter.port.conformance import strategies as given
 from lamplighter.port.conformance.builders import is_poll, part_of
 from lamplighter.port.conformance.clock import VirtualClock
 from lamplighter.port.conformance.reference import ReferenceStore
-from lamplighter.port.values import (
-    ClaimRequest,
-    JobFilter,
-    QueueSettings,
-    Recording,
-    Renewal,
-    Retention,
-)
+from lamplighter.port.values import ClaimRequest, QueueSettings, Recording, Renewal, Retention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -335,7 +329,7 @@ class StoreMachine(RuleBasedStateMachine):
         records: list[JobRecord] = []
         cursor: str | None = None
         while True:
-            page = await self.engine.inspector.jobs(JobFilter(), limit=100, cursor=cursor)
+            page = await self.engine.inspector.jobs(Filter(), limit=100, cursor=cursor)
             records += page.jobs
             if (cursor := page.cursor) is None:
                 return records

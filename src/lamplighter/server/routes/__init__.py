@@ -31,6 +31,7 @@ TABLE = Table(
         jobs.submit,
         jobs.submit_batch,
         jobs.list_jobs,
+        jobs.change,
         job.show,
         job.given,
         job.cancel,

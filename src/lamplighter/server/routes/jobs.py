@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -11,9 +12,12 @@ import msgspec
 
 from lamplighter import runtime
 from lamplighter.client import SPREAD, raise_conflict
+from lamplighter.inspection.jobs import ChangeAction
 from lamplighter.model import ids
+from lamplighter.model.changes import Action, ChangeAnswer
 from lamplighter.model.errors import (
     InvalidArguments,
+    InvalidInput,
     InvalidName,
     InvalidOption,
     InvalidPayload,
@@ -23,15 +27,15 @@ from lamplighter.model.errors import (
     PayloadTooLarge,
     UnknownType,
 )
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import NewJob
-from lamplighter.model.names import shown
-from lamplighter.model.timetable import milliseconds
+from lamplighter.model.names import check_words, shown
 from lamplighter.port.access import About
 from lamplighter.port.store import Engine
-from lamplighter.port.values import JobFilter, SubmitAnswer
-from lamplighter.server import auditing, scheduling, shapes
+from lamplighter.port.values import SubmitAnswer
+from lamplighter.server import auditing, bulk, scheduling, shapes
 from lamplighter.server.auth import Principal, Scope, check_scope
-from lamplighter.server.calendars import Instant, calendar_of
+from lamplighter.server.calendars import calendar_of
 from lamplighter.server.errors import (
     Forbidden,
     InvalidCursor,
@@ -40,7 +44,7 @@ from lamplighter.server.errors import (
     TooFrequent,
     TooManyQueues,
 )
-from lamplighter.server.filters import Choice, job_filter
+from lamplighter.server.filters import JobChoice, check_chosen, described, job_filter
 from lamplighter.server.route import Answer, Body, Nothing, Reply, Request, route
 from lamplighter.server.routes import examples
 from lamplighter.server.routes.schedules import next_run, where
@@ -211,15 +215,9 @@ async def _admit_queues(service: HttpService, jobs: Sequence[NewJob], tenant: st
         raise
 
 
-class JobQuery(Choice, kw_only=True, forbid_unknown_fields=True):
+class JobQuery(JobChoice, kw_only=True, forbid_unknown_fields=True):
     """Which jobs; several values of one parameter mean any of them."""
 
-    status: list[str] = msgspec.field(default_factory=list[str])
-    """A status, or `pending` (scheduled, ready, retrying) or `failed` (dead)."""
-    created_after: Instant | None = None
-    """Created at this instant or later…"""
-    created_before: Instant | None = None
-    """…and before this one."""
     limit: Annotated[int, msgspec.Meta(ge=1)] = DEFAULT_PAGE
     """Jobs on a page; more than the setting `http_page` are cut to that."""
     cursor: str | None = None
@@ -270,16 +268,82 @@ class _Read:
     cursor: str | None
 
 
-def _filter(query: JobQuery, principal: Principal) -> JobFilter | None:
+def _filter(query: JobQuery, principal: Principal) -> Filter | None:
     try:
-        found = job_filter(query, principal, query.status)
+        return job_filter(query, principal, query.status)
     except LamplighterError as error:
         raise InvalidQuery(error.cause, hint=error.hint, value=error.value) from None
-    after, before = query.created_after, query.created_before
-    if found is None or (after is None and before is None):
-        return found
-    return replace(
-        found,
-        created_after_ms=None if after is None else milliseconds(after),
-        created_before_ms=None if before is None else milliseconds(before),
-    )
+
+
+class JobChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is done to which jobs, and to how many of them at once."""
+
+    action: ChangeAction
+    filter: JobChoice = msgspec.field(default_factory=JobChoice)
+    """Which jobs. Those in a status in which the action does nothing are passed over. With
+    statuses, a job that has left them meanwhile is a `conflict`."""
+    all: bool = False
+    """Mean all jobs, without a filter."""
+    reason: str = ""
+    """Kept with what is changed, for others to see."""
+    dry_run: bool = False
+    """Only tell what would be answered."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=bulk.MOST)] = 100
+    """How many jobs at most in this request."""
+    cursor: str | None = None
+    """`next` of the answer before, to go on with older ones."""
+
+
+@route(
+    "POST",
+    "/v1/jobs:change",
+    scope=Scope.JOBS_WRITE,
+    summary="Cancel, hold, unhold, retry, replay or purge what a filter means, some at a time.",
+    body=Body(
+        kind=JobChange,
+        example={"action": "cancel", "filter": {"type": ["charge"]}, "reason": "wrong prices"},
+    ),
+    answers=[
+        Answer(
+            status=200,
+            kind=shapes.JobsChanged,
+            text="How many jobs were answered what, or would be. Purge asks for the scope "
+            "`operator`.",
+            example={
+                "dry_run": False,
+                "answers": {"done": 97, "requested": 2, "already": 0, "conflict": 1, "unknown": 0},
+                "next": None,
+            },
+        )
+    ],
+    errors=[InvalidCursor, InvalidName, InvalidOption, TenantFull],
+)
+async def change(request: Request[Nothing, JobChange]) -> Reply:
+    """Change some of the jobs, from the newest to the oldest."""
+    principal, body, chosen = request.principal, request.body, request.body.filter
+    action = Action(body.action)
+    if action is Action.PURGE:
+        check_scope(principal, Scope.OPERATOR)
+    check_chosen(chosen, JobChoice, "jobs", everything=body.all)
+    try:
+        reason = check_words("reason", body.reason)
+        which = job_filter(chosen, principal, chosen.status)
+    except InvalidName:
+        raise
+    except InvalidInput as error:
+        raise InvalidOption(error.cause, hint=error.hint, value=error.value) from None
+    answers, following = Counter[ChangeAnswer](), None
+    if which is not None:
+        order = bulk.Order(
+            action=action,
+            which=which,
+            described=lambda tenant: f"{action} {described(chosen, JobChoice, tenant)}",
+            reason=reason,
+            dry_run=body.dry_run,
+            limit=body.limit,
+            cursor=body.cursor,
+        )
+        part = await bulk.carry_out(request, order)
+        answers, following = part.answers, part.next
+    counts = shapes.ChangeAnswers(**{answer.value: answers[answer] for answer in ChangeAnswer})
+    return Reply(200, shapes.JobsChanged(dry_run=body.dry_run, answers=counts, next=following))

@@ -13,6 +13,7 @@ from lamplighter.engines.postgres.verbs.renew import renew
 from lamplighter.engines.postgres.verbs.settle import settle
 from lamplighter.engines.postgres.verbs.submit import submit
 from lamplighter.model.changes import Action
+from lamplighter.model.filters import Filter
 from lamplighter.model.job import Claim, NewJob
 from lamplighter.model.retry import Retry
 from lamplighter.port.conformance.builders import (
@@ -25,7 +26,7 @@ from lamplighter.port.conformance.builders import (
     recording,
     request,
 )
-from lamplighter.port.values import JobFilter, Renewal, Retention
+from lamplighter.port.values import Renewal, Retention
 from tests.unit.postgres.plans.caller import Caller
 from tests.unit.postgres.plans.filling import HOUR_MS, QUEUE, take
 
@@ -201,7 +202,7 @@ async def _explain(call: Caller) -> Act:
 
 
 async def _list(call: Caller) -> Act:
-    return lambda: inspect.jobs(call, JobFilter(), MANY, None)
+    return lambda: inspect.jobs(call, Filter(), MANY, None)
 
 
 async def _attempts(call: Caller) -> Act:

@@ -97,15 +97,19 @@ $$;
 
 -- fits: the part of a filter that is not the status; NULL is not asked for.
 CREATE OR REPLACE FUNCTION fits(
-    type_ text, queue_ text, tenant_ text, fingerprint_ text, extras_ text, finished_ bigint,
-    types_ text[], queues_ text[], tenants_ text[], fingerprints_ text[], tag_ text,
-    after_ bigint, until_ bigint
+    type_ text, queue_ text, tenant_ text, schedule_ text, fingerprint_ text, extras_ text,
+    created_ bigint, finished_ bigint,
+    types_ text[], queues_ text[], tenants_ text[], schedules_ text[], fingerprints_ text[],
+    tag_ text, since_ bigint, to_ bigint, after_ bigint, until_ bigint
 ) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT (types_ IS NULL OR type_ = ANY (types_))
        AND (queues_ IS NULL OR queue_ = ANY (queues_))
        AND (tenants_ IS NULL OR tenant_ = ANY (tenants_))
+       AND (schedules_ IS NULL OR schedule_ = ANY (schedules_))
        AND (fingerprints_ IS NULL OR coalesce(fingerprint_, '') = ANY (fingerprints_))
+       AND (since_ IS NULL OR created_ >= since_)
+       AND (to_ IS NULL OR created_ < to_)
        AND (after_ IS NULL OR finished_ >= after_)
        AND (until_ IS NULL OR finished_ < until_)
        AND (tag_ IS NULL OR has_tag(extras_, tag_))
@@ -118,7 +122,8 @@ $$;
 -- Only the running jobs are sorted: they are as many as there are slots.
 CREATE OR REPLACE FUNCTION find_jobs(
     now_ bigint, before_ bigint, scan_ integer, want_ integer, statuses_ text[], types_ text[],
-    queues_ text[], tenants_ text[], fingerprints_ text[], tag_ text, after_ bigint, until_ bigint,
+    queues_ text[], tenants_ text[], schedules_ text[], fingerprints_ text[], tag_ text,
+    since_ bigint, to_ bigint, after_ bigint, until_ bigint,
     OUT ids uuid[], OUT more boolean
 )
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
@@ -172,9 +177,9 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
         ) AS stretch
         JOIN lane ON lane.id = stretch.lane
         WHERE stretch.looked = scan_
-           OR (fits(lane.type, lane.queue, stretch.tenant, stretch.fingerprint, stretch.extras,
-                    stretch.finished, types_, queues_, tenants_, fingerprints_, tag_, after_,
-                    until_)
+           OR (fits(lane.type, lane.queue, stretch.tenant, stretch.schedule, stretch.fingerprint,
+                    stretch.extras, stretch.created, stretch.finished, types_, queues_, tenants_,
+                    schedules_, fingerprints_, tag_, since_, to_, after_, until_)
                AND (statuses_ IS NULL OR shown_status(
                         stretch.state, stretch.due, stretch.attempt, stretch.hold, stretch.cancel,
                         now_) = ANY (statuses_)))
@@ -186,7 +191,8 @@ $$;
 -- find_dead: the same for dead letters alone, last died first. Index: dead_finished.
 CREATE OR REPLACE FUNCTION find_dead(
     finished_ bigint, before_ bigint, scan_ integer, want_ integer, types_ text[], queues_ text[],
-    tenants_ text[], fingerprints_ text[], tag_ text, after_ bigint, until_ bigint,
+    tenants_ text[], schedules_ text[], fingerprints_ text[], tag_ text, since_ bigint, to_ bigint,
+    after_ bigint, until_ bigint,
     OUT ids uuid[], OUT more boolean
 )
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
@@ -204,8 +210,9 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
         ) AS stretch
         JOIN lane ON lane.id = stretch.lane
         WHERE stretch.looked = scan_
-           OR fits(lane.type, lane.queue, stretch.tenant, stretch.fingerprint, stretch.extras,
-                   stretch.finished, types_, queues_, tenants_, fingerprints_, tag_, after_, until_)
+           OR fits(lane.type, lane.queue, stretch.tenant, stretch.schedule, stretch.fingerprint,
+                   stretch.extras, stretch.created, stretch.finished, types_, queues_, tenants_,
+                   schedules_, fingerprints_, tag_, since_, to_, after_, until_)
         ORDER BY stretch.finished DESC, stretch.seq DESC
         LIMIT want_
     ) AS found
@@ -213,8 +220,8 @@ $$;
 
 -- read_dead_groups: the last `scan_` dead letters that fit, by cause, each with its newest.
 CREATE OR REPLACE FUNCTION read_dead_groups(
-    scan_ integer, types_ text[], queues_ text[], tenants_ text[], fingerprints_ text[],
-    tag_ text, after_ bigint, until_ bigint
+    scan_ integer, types_ text[], queues_ text[], tenants_ text[], schedules_ text[],
+    fingerprints_ text[], tag_ text, since_ bigint, to_ bigint, after_ bigint, until_ bigint
 ) RETURNS TABLE (
     fingerprint text, type text, queue text, error text, reason text, number bigint,
     newest bigint, example uuid
@@ -230,8 +237,9 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
         SELECT * FROM dead ORDER BY dead.finished DESC, dead.seq DESC LIMIT scan_
     ) AS stretch
     JOIN lane ON lane.id = stretch.lane
-    WHERE fits(lane.type, lane.queue, stretch.tenant, stretch.fingerprint, stretch.extras,
-               stretch.finished, types_, queues_, tenants_, fingerprints_, tag_, after_, until_)
+    WHERE fits(lane.type, lane.queue, stretch.tenant, stretch.schedule, stretch.fingerprint,
+               stretch.extras, stretch.created, stretch.finished, types_, queues_, tenants_,
+               schedules_, fingerprints_, tag_, since_, to_, after_, until_)
     ORDER BY lane.type, coalesce(stretch.fingerprint, ''), stretch.finished DESC, stretch.seq DESC
 $$;
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from lamplighter.engines.postgres import filters, ids, records
 from lamplighter.engines.postgres.call import Call, Row
+from lamplighter.model.filters import Filter, coarse_statuses, matcher, statuses_of
 from lamplighter.model.job import Attempt, JobRecord, JobState, Level
 from lamplighter.model.journal import Piece
 from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
-from lamplighter.port.filters import coarse_statuses, matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, at_work, health
 from lamplighter.port.rows import attempt_of, tenant_of
 from lamplighter.port.values import (
@@ -22,7 +22,6 @@ from lamplighter.port.values import (
     TENANT_LIMIT,
     DeadGroup,
     DeadGroups,
-    JobFilter,
     JobPage,
     LogPiece,
     QueueInfo,
@@ -54,7 +53,7 @@ async def job(call: Call, job_id: str) -> JobRecord | None:
     return records.record_of(rows[0], rows[0][NOW]) if rows else None
 
 
-async def jobs(call: Call, which: JobFilter, limit: int, cursor: str | None) -> JobPage:
+async def jobs(call: Call, which: Filter, limit: int, cursor: str | None) -> JobPage:
     """List jobs, newest first; a filter without an index looks at a bounded stretch per page.
 
     Dead letters have an index of their own and are listed by the time of death.
@@ -240,7 +239,7 @@ async def logs(
     return [LogPiece(lease, Piece(number, data)) for lease, number, data in rows]
 
 
-async def dead_groups(call: Call, which: JobFilter, most: int) -> DeadGroups:
+async def dead_groups(call: Call, which: Filter, most: int) -> DeadGroups:
     """Group dead letters by type and fingerprint."""
     statuses = statuses_of(which)
     if statuses and "dead" not in statuses:

@@ -1,4 +1,4 @@
-"""change: do what an operator asks to jobs, each as the table of the action says."""
+"""change: do what an operator asks to jobs, each as a table says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Call
 from lamplighter.engines.redis.shards import split
-from lamplighter.model.changes import TABLES, Action
+from lamplighter.model.changes import Table
 from lamplighter.port import texts
 
 _AT_ONCE = 100
@@ -15,11 +15,11 @@ _AT_ONCE = 100
 
 
 async def change(
-    call: Call, ids: Sequence[str], action: Action, by: str, reason: str
+    call: Call, ids: Sequence[str], table: Table, by: str, reason: str
 ) -> Mapping[str, int]:
     """Change each job, and return the numbers of the situations in which they were found."""
     about = (
-        TABLES[action].effects,
+        table.effects,
         records.mark_to_text(by, reason),
         texts.clean(reason) or "cancelled",
     )

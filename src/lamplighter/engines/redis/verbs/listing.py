@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Argument, Call
+from lamplighter.model.filters import Filter, coarse_statuses, matcher, statuses_of
 from lamplighter.model.job import JobRecord
 from lamplighter.port.cursors import cursor_of, place_of
-from lamplighter.port.filters import coarse_statuses, matcher, statuses_of
 from lamplighter.port.texts import clean
-from lamplighter.port.values import SCAN_LIMIT, DeadGroup, DeadGroups, JobFilter, JobPage
+from lamplighter.port.values import SCAN_LIMIT, DeadGroup, DeadGroups, JobPage
 
 _BATCH = 500
 _LEAST = 100
@@ -81,7 +81,7 @@ def record_of(
     )
 
 
-async def jobs(call: Call, which: JobFilter, limit: int, cursor: str | None) -> JobPage:
+async def jobs(call: Call, which: Filter, limit: int, cursor: str | None) -> JobPage:
     """List jobs, newest first; a page looks at a bounded stretch of them.
 
     Dead letters have an index of their own and are listed by the time of death.
@@ -266,6 +266,9 @@ class _Stream:
         self.looked += look.looked
         if self.empty:
             self.place = look.place
+        elif not self.kind.shared:
+            # Also where nothing is taken for this page: what comes meanwhile is not on the next.
+            self.place = (look.found[0].place[0] + 1,)
 
     def take(self) -> _Found:
         """Take the newest."""
@@ -289,15 +292,18 @@ def numbers_of(job_id: bytes) -> tuple[int, ...]:
     )
 
 
-def filter_text(which: JobFilter) -> str:
+def filter_text(which: Filter) -> str:
     """Write a filter as `lua/lib/filter.lua` reads it; what is not asked for is left out."""
     asked: dict[str, object] = {
         "statuses": sorted(coarse_statuses(which)) or None,
         "types": _wanted(which.types),
         "queues": _wanted(which.queues),
         "tenants": _wanted(which.tenants),
+        "schedules": _wanted(which.schedules),
         "fingerprints": _wanted(which.fingerprints),
         "tag": None if which.tag is None else clean(which.tag),
+        "created_after": which.created_after_ms,
+        "created_before": which.created_before_ms,
         "finished_after": which.finished_after_ms,
         "finished_before": which.finished_before_ms,
     }
@@ -319,7 +325,7 @@ class _Group:
     shard: int
 
 
-async def dead_groups(call: Call, which: JobFilter, most: int) -> DeadGroups:
+async def dead_groups(call: Call, which: Filter, most: int) -> DeadGroups:
     """Group dead letters by type and fingerprint; the newest of each tells its story."""
     statuses = statuses_of(which)
     if statuses and "dead" not in statuses:
@@ -339,7 +345,7 @@ async def dead_groups(call: Call, which: JobFilter, most: int) -> DeadGroups:
 
 
 async def _count(
-    call: Call, which: JobFilter, shard: int, groups: dict[tuple[str, str], _Group], most: int
+    call: Call, which: Filter, shard: int, groups: dict[tuple[str, str], _Group], most: int
 ) -> bool:
     """Add the dead letters of a shard; True: there are older ones, which were not looked at."""
     place: tuple[Argument, Argument] = (_Dead().asked(place_of(None, 1 + _ID_PARTS))[0], b"\xff")

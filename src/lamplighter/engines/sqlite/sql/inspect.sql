@@ -21,10 +21,16 @@ END
 -- part: these_tenants
 (:tenants IS NULL OR tenant IN (SELECT value FROM json_each(:tenants)))
 
+-- part: these_schedules
+(:schedules IS NULL OR schedule IN (SELECT value FROM json_each(:schedules)))
+
 -- part: this_tag
 -- What cannot be read has no tag.
 (:tag IS NULL OR (json_valid(extras)
                   AND :tag IN (SELECT value FROM json_each(extras, '$.tags'))))
+
+-- part: in_time
+(:since IS NULL OR created >= :since) AND (:to IS NULL OR created < :to)
 
 -- name: job
 -- in: id
@@ -41,7 +47,7 @@ SELECT seq FROM job WHERE seq < :before ORDER BY seq DESC LIMIT 1 OFFSET :stretc
 -- name: jobs
 -- Jobs of a stretch, newest first, without most of those that a filter does not mean: states,
 -- lanes and tenants are JSON lists, or NULL for all. The rest of the filter looks at the records.
--- in: before, beyond, states, lanes, tenants, tag, after, until, held, tried, failed, limit
+-- in: before, beyond, states, lanes, tenants, schedules, tag, since, to, after, until, held, tried, failed, limit
 SELECT @stored@, @called@, seq, lane
 FROM job
 LEFT JOIN progress ON progress.job_id = job.id AND progress.lease = job.lease
@@ -50,7 +56,9 @@ WHERE seq < :before
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND @these_lanes@
   AND @these_tenants@
+  AND @these_schedules@
   AND @this_tag@
+  AND @in_time@
   AND (:after IS NULL OR finished >= :after)
   AND (:until IS NULL OR finished < :until)
   AND (:held = 0 OR hold IS NOT NULL)
@@ -85,10 +93,10 @@ LIMIT :limit;
 -- The newest dead letters by lane and fingerprint; the columns behind the greatest of their times
 -- are those of the job that has it. What cannot be read has no fingerprint.
 -- Index: job_dead.
--- in: stretch, lanes, tenants, prints, tag, after, until
+-- in: stretch, lanes, tenants, schedules, prints, tag, since, to, after, until
 SELECT lane, print, count(*), max(printf('%020d %020d', finished, seq)), finished, id, reason, error
 FROM (
-    SELECT lane, tenant, finished, seq, id, reason, error, extras,
+    SELECT lane, tenant, schedule, created, finished, seq, id, reason, error, extras,
            coalesce(CASE WHEN json_valid(error) THEN json_extract(error, '$.fingerprint') END, '')
                AS print
     FROM job INDEXED BY job_dead
@@ -98,8 +106,10 @@ FROM (
 )
 WHERE @these_lanes@
   AND @these_tenants@
+  AND @these_schedules@
   AND (:prints IS NULL OR print IN (SELECT value FROM json_each(:prints)))
   AND @this_tag@
+  AND @in_time@
   AND (:after IS NULL OR finished >= :after)
   AND (:until IS NULL OR finished < :until)
 GROUP BY lane, print;

@@ -1,4 +1,4 @@
-"""change: do what an operator asks to jobs, each as the table of the action says."""
+"""change: do what an operator asks to jobs, each as a table says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lamplighter.engines.sqlite import moves
 from lamplighter.engines.sqlite.statements import load
-from lamplighter.model.changes import TABLES, Action, Changed, Effect, Situation, answers
+from lamplighter.model.changes import Action, Changed, Effect, Situation, Table, answers, table_of
 from lamplighter.model.job import JobState, base_requirement
 from lamplighter.port import texts
 
@@ -44,16 +44,15 @@ class _Job(NamedTuple):
 
 
 def change(
-    tx: Transaction, ids: Sequence[str], action: Action, by: str, reason: str
+    tx: Transaction, ids: Sequence[str], table: Table, by: str, reason: str
 ) -> Mapping[str, int]:
     """Change each job, and return the numbers of the situations in which they were found."""
-    effects = TABLES[action].effects
     found: dict[str, int] = {}
     chosen: dict[Effect, list[_Job]] = {}
     for row in tx.all(SQL["current"], json.dumps(list(ids))):
         job = _Job._make(row)
         number = found[job.id] = job.situation(tx.now)
-        chosen.setdefault(Effect(effects[number]), []).append(job)
+        chosen.setdefault(Effect(table.effects[number]), []).append(job)
     mark = texts.mark_to_text(by, reason, tx.now)
     for effect, jobs in chosen.items():
         _carry_out(tx, effect, jobs, mark, reason)
@@ -64,7 +63,8 @@ def change_jobs(
     tx: Transaction, ids: Sequence[str], action: Action, by: str, reason: str
 ) -> list[Changed]:
     """Change jobs as a part of another verb, answering for each in order."""
-    return answers(action, ids, change(tx, ids, action, by, reason))
+    table = table_of(action)
+    return answers(table, ids, change(tx, ids, table, by, reason))
 
 
 def _carry_out(

@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 from lamplighter.engines.sqlite.statements import load
+from lamplighter.model.filters import Filter, matcher, statuses_of
 from lamplighter.model.job import Attempt, JobRecord, JobState, Level, version_in
 from lamplighter.model.journal import Piece
 from lamplighter.port import texts
 from lamplighter.port.cursors import cursor_of, place_of
-from lamplighter.port.filters import matcher, statuses_of
 from lamplighter.port.health import DEAD_MS, at_work, health
 from lamplighter.port.reasons import Surroundings, reasons
 from lamplighter.port.rows import attempt_of, stored_record_of, tenant_of
@@ -23,7 +23,6 @@ from lamplighter.port.values import (
     DeadGroup,
     DeadGroups,
     Explanation,
-    JobFilter,
     JobPage,
     LogPiece,
     QueueInfo,
@@ -59,7 +58,7 @@ def job(tx: Transaction, job_id: str) -> JobRecord | None:
     return None if row is None else _record(tx, row)
 
 
-def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> JobPage:
+def jobs(tx: Transaction, which: Filter, limit: int, cursor: str | None) -> JobPage:
     """List jobs, newest first; a filter without an index looks at a bounded stretch per page.
 
     Dead letters have an index of their own and are listed by the time of death.
@@ -86,13 +85,16 @@ def jobs(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> J
             return JobPage(found, None if beyond is None else cursor_of((*end[:-1], end[-1] + 1)))
 
 
-def _coarse(which: JobFilter, *listed: object) -> tuple[object, ...]:
+def _coarse(which: Filter, *listed: object) -> tuple[object, ...]:
     """Return what the database can tell of a filter, in the order of the statement."""
     statuses = statuses_of(which)
     return (
         _listed(sorted({_STATES.get(status, status) for status in statuses})),
         *listed,
+        _listed(which.schedules),
         which.tag,
+        which.created_after_ms,
+        which.created_before_ms,
         which.finished_after_ms,
         which.finished_before_ms,
         statuses == frozenset({"paused"}),
@@ -101,7 +103,7 @@ def _coarse(which: JobFilter, *listed: object) -> tuple[object, ...]:
     )
 
 
-def _lanes(tx: Transaction, which: JobFilter) -> str | None:
+def _lanes(tx: Transaction, which: Filter) -> str | None:
     """Return the lanes that types and queues mean, as JSON; None: all."""
     if not which.types and not which.queues:
         return None
@@ -269,7 +271,7 @@ def logs(
     return [LogPiece(lease, Piece(number, data)) for lease, number, data in rows]
 
 
-def dead_groups(tx: Transaction, which: JobFilter, most: int) -> DeadGroups:
+def dead_groups(tx: Transaction, which: Filter, most: int) -> DeadGroups:
     """Group dead letters by type and fingerprint."""
     statuses = statuses_of(which)
     if statuses and "dead" not in statuses:
@@ -279,8 +281,11 @@ def dead_groups(tx: Transaction, which: JobFilter, most: int) -> DeadGroups:
         most,
         _lanes(tx, which),
         _listed(which.tenants),
+        _listed(which.schedules),
         _listed(which.fingerprints),
         which.tag,
+        which.created_after_ms,
+        which.created_before_ms,
         which.finished_after_ms,
         which.finished_before_ms,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lamplighter.engines.sqlite.statements import load
 from lamplighter.engines.sqlite.verbs.change import change
 from lamplighter.engines.sqlite.verbs.overlap import Judge, Standing, standings
-from lamplighter.model.changes import Action
+from lamplighter.model.changes import Action, table_of
 from lamplighter.port import texts
 from lamplighter.port.schedules import (
     Put,
@@ -170,7 +170,7 @@ def delete_schedules(
         return ScheduleAnswer.DONE
 
     answers = _each(tx, ids, tenant, decide)
-    change(tx, queued, Action.CANCEL, by, reason)
+    change(tx, queued, table_of(Action.CANCEL), by, reason)
     return answers
 
 

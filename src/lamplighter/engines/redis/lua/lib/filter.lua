@@ -1,9 +1,9 @@
--- filter: which jobs a filter means, decided as in port/filters.py. After keys, record, turns and
+-- filter: which jobs a filter means, decided as in model/filters.py. After keys, record, turns and
 -- states.
--- A filter is JSON: statuses, types, queues, tenants, fingerprints, each a list or not there; tag;
--- finished_after, finished_before. A list without a name means no job.
+-- A filter is JSON: statuses, types, queues, tenants, schedules, fingerprints, each a list or not
+-- there; tag; created_after, created_before, finished_after, finished_before. A list without a name means no job.
 
-local LISTS = { 'statuses', 'types', 'queues', 'tenants', 'fingerprints' }
+local LISTS = { 'statuses', 'types', 'queues', 'tenants', 'schedules', 'fingerprints' }
 
 local function read_filter(text)
   local filter = cjson.decode(text)
@@ -34,11 +34,13 @@ local function status_of(P, id, value, now)
   return job_attempt(value) > 0 and 'retrying' or 'scheduled'
 end
 
--- Error and extras stand behind the arguments; they are read only when somebody asks for them.
+-- Error, extras and schedule stand behind the arguments; they are read only when somebody asks for them.
 local function part_of(P, id, value, which)
   local tenant, args, extras, schedule, error_ = struct.unpack('<I2I4I4I2I4', value, JOB_TENANT_SIZE)
   local from, length = JOB_TEXTS - 1 + tenant + args, extras
-  if which == 'error' then
+  if which == 'schedule' then
+    from, length = from + extras, schedule
+  elseif which == 'error' then
     from, length = from + extras + schedule, error_
   end
   if length == 0 then
@@ -93,6 +95,13 @@ local function fits(P, filter, id, value, now)
   if filter.tenants and not filter.tenants[job_tenant(value)] then
     return false
   end
+  local since, to = filter.created_after, filter.created_before
+  if since or to then
+    local created = job_created(value)
+    if since and created < since or to and created >= to then
+      return false
+    end
+  end
   local after, before = filter.finished_after, filter.finished_before
   if after or before then
     local finished = job_finished(value)
@@ -101,6 +110,9 @@ local function fits(P, filter, id, value, now)
     end
   end
   if filter.statuses and not filter.statuses[status_of(P, id, value, now)] then
+    return false
+  end
+  if filter.schedules and not filter.schedules[part_of(P, id, value, 'schedule')] then
     return false
   end
   if filter.fingerprints then

@@ -1,7 +1,11 @@
-"""Which jobs a filter means, decided on whole records so that all places agree."""
+"""Which jobs: the one value that lists, dead letters and bulk changes filter by.
+
+Whether a job matches is decided here on whole records, so that all engines agree.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lamplighter.model.errors import InvalidInput
@@ -12,7 +16,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from lamplighter.model.job import JobRecord
-    from lamplighter.port.values import JobFilter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which jobs; all given fields must match, and of several values of a field any."""
+
+    statuses: tuple[str, ...] = ()
+    """Shown statuses, or the groups `pending` and `failed`."""
+    types: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    tenants: tuple[str, ...] = ()
+    schedules: tuple[str, ...] = ()
+    """Ids of the schedules that made them."""
+    fingerprints: tuple[str, ...] = ()
+    """Causes of the last error; the empty one means jobs that have none."""
+    tag: str | None = None
+    created_after_ms: int | None = None
+    created_before_ms: int | None = None
+    """An age is written as this one: what is older than two hours was created before then."""
+    finished_after_ms: int | None = None
+    finished_before_ms: int | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether it means every job."""
+        return self == EVERY_JOB
+
+
+EVERY_JOB = Filter()
 
 _GROUPS: dict[str, frozenset[str]] = {
     "pending": frozenset({"scheduled", "ready", "retrying"}),
@@ -22,7 +54,7 @@ _GROUPS: dict[str, frozenset[str]] = {
 """Statuses that stand for several. A claimed job is on its way: `running` means it too."""
 
 
-def statuses_of(which: JobFilter) -> frozenset[str]:
+def statuses_of(which: Filter) -> frozenset[str]:
     """Expand status groups; an unknown status is refused."""
     found: set[str] = set()
     known = {status.value for status in Status}
@@ -46,13 +78,13 @@ def fingerprints_of(written: Iterable[str]) -> tuple[str, ...]:
     return tuple("" if name == NO_FINGERPRINT else name for name in written)
 
 
-def coarse_statuses(which: JobFilter) -> frozenset[str]:
+def coarse_statuses(which: Filter) -> frozenset[str]:
     """Expand status groups for an index that does not know which handlers were called."""
     return frozenset("running" if name == "claimed" else name for name in statuses_of(which))
 
 
-def matcher(which: JobFilter) -> Callable[[JobRecord], bool]:
-    """Give the test a filter means."""
+def matcher(which: Filter) -> Callable[[JobRecord], bool]:
+    """Return the test that a filter means."""
     statuses = statuses_of(which)
 
     def matches(record: JobRecord) -> bool:
@@ -65,6 +97,7 @@ def matcher(which: JobFilter) -> Callable[[JobRecord], bool]:
             and (not which.types or job.type in which.types)
             and (not which.queues or job.queue in which.queues)
             and (not which.tenants or job.tenant in which.tenants)
+            and (not which.schedules or job.schedule in which.schedules)
             and (which.tag is None or which.tag in job.extras.tags)
             and (
                 not which.fingerprints
