@@ -54,7 +54,7 @@ class Ear:
         self._waiting: dict[asyncio.Future[None], frozenset[str]] = {}
         self._profiles: dict[tuple[frozenset[str], Types], _Profile] = {}
         self._ahead: Ahead | None = None
-        """The claim that waits at the server, or goes there with the next call that waits."""
+        """A claim that waits at the server, or goes there with the next call that waits."""
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
@@ -66,16 +66,18 @@ class Ear:
     ) -> bool:
         """Wait until one of these topics has news, or the time is over.
 
-        News of jobs is for those who can run them, by ``types``; None is all. A claim sent
-        ``ahead`` is made with the news; see `answer`.
+        News of jobs is for those who can run them, by ``types``; None is all. The claim ``ahead``
+        goes along, if no other one is under way: it is made with the news, and its answer ends the
+        wait, too.
         """
         if self._forked:
             raise forks.refusal(self._address.shown)
         if self._was_told(topics):
             return True
         future = asyncio.get_running_loop().create_future()
-        if ahead is not None and self._send_ahead(ahead, future):
-            return True
+        if ahead is not None and (self._ahead is None or self._ahead.is_answered):
+            self._ahead = ahead
+            ahead.wakes(future)
         self._waiting[future] = topics
         self._wanted.set()
         if self._task is None:
@@ -104,41 +106,32 @@ class Ear:
             if topic not in self._seen or self._is_news(topic, number.decode()):
                 self._seen[topic] = number.decode()
 
-    def answer(self, nonce: str) -> tuple[Any, float] | None:
-        """Give what a claim sent ahead was answered, and when it was sent; once."""
-        ahead = self._ahead
-        if ahead is None or ahead.nonce != nonce or not ahead.is_answered:
-            return None
-        self._ahead = None
-        return None if ahead.reply is None else (ahead.reply, ahead.sent_at)
+    async def answer(self, ahead: Ahead) -> Any:
+        """Return what a claim was answered; one that still waits at the server is made now.
+
+        None: it was not sent and will not be, or its answer is lost, and it takes nothing from now
+        on. Raises what a call raises, if the server cannot be told.
+        """
+        if ahead.is_sent and not ahead.is_answered:
+            await self._let_through(ahead, "")
+        reply = ahead.reply
+        if reply is None and ahead.is_sent:
+            await self._let_through(ahead, ahead.nonce)
+        if self._ahead is ahead:
+            self._ahead = None
+        return reply
 
     async def withdraw(self, nonce: str) -> None:
-        """See to it that a claim sent ahead takes nothing more: its answer is here, or it is gone.
-
-        Raises what a call raises, if the server cannot be told.
-        """
+        """See to it that a claim takes nothing from now on, if it waits at the server."""
         ahead = self._ahead
-        if ahead is None or ahead.nonce != nonce:
-            return
-        if not ahead.is_sent:
+        if ahead is not None and ahead.nonce == nonce:
+            if ahead.is_sent and not ahead.is_answered:
+                await self._let_through(ahead, nonce)
             self._ahead = None
-        elif not ahead.is_answered:
-            await self._call.run("withdraw", (self._name, nonce))
-            await ahead.answered()
 
-    def _send_ahead(self, ahead: Ahead, waiter: asyncio.Future[None]) -> bool:
-        """Let a claim go along with the next call that waits; True: it is answered already.
-
-        At most one is under way. That of somebody else, or one that was made in the ordinary way
-        meanwhile, goes first.
-        """
-        under_way = self._ahead
-        if under_way is None or (under_way.nonce != ahead.nonce and under_way.is_answered):
-            self._ahead = under_way = ahead
-        if under_way.nonce != ahead.nonce:
-            return False
-        under_way.waiter = waiter
-        return under_way.is_answered
+    async def _let_through(self, ahead: Ahead, used_nonce: str) -> None:
+        await self._call.run("withdraw", (self._name, used_nonce))
+        await ahead.answered()
 
     async def close(self, *, wait: bool = True) -> None:
         """Stop listening."""
@@ -245,11 +238,7 @@ class Ear:
         """Take what is told, until the connection breaks."""
         while not connection.closed:
             await self._wanted.wait()
-            ahead = self._ahead
-            if ahead is None or ahead.is_answered:
-                word = await connection.command("BLPOP", self._list, _BLOCK_SECONDS)
-            else:
-                word = await self._word_and_claim(connection, ahead)
+            word = await self._word(connection)
             pause = _FIRST_PAUSE
             if word is not None:
                 number, _, topic = word[1].decode().partition(" ")
@@ -259,19 +248,17 @@ class Ear:
                 self._wanted.clear()
         return pause
 
-    async def _word_and_claim(self, connection: Connection, ahead: Ahead) -> Any:
-        """Wait for a word with a claim behind it; gives the word."""
+    async def _word(self, connection: Connection) -> Any:
+        """Wait for a word, with a claim behind it if there is one to be sent."""
+        ahead = self._ahead
+        if ahead is None or ahead.is_sent:
+            return await connection.command("BLPOP", self._list, _BLOCK_SECONDS)
         told = connection.ask(pack(("BLPOP", self._list, ahead.seconds)))
         ahead.send(connection)
         word = await told
         if isinstance(word, ReplyError):
             raise word
         await ahead.answered()
-        if word is not None or not ahead.took_nothing:
-            ahead.wake()
-        elif self._ahead is ahead:
-            # Its time was over: the same goes along with the next call.
-            self._ahead = ahead.again()
         return word
 
     def _arrived(self, topic: str, number: str) -> None:
