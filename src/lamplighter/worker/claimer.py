@@ -70,7 +70,7 @@ class Claimer(Service):
         self._limit = min(BATCH, engine.capabilities.max_batch)
         self._lease_ms = milliseconds(settings.lease)
         # When the store is back, work goes on within a poll.
-        self.longest_pause = min(self.longest_pause, settings.poll)
+        self.backoff = replace(self.backoff, longest=min(self.backoff.longest, settings.poll))
         self._request: ClaimRequest | None = None
         """The claim that was not answered yet."""
         self._asked_at = 0.0

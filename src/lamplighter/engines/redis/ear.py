@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.ahead import Ahead
 from lamplighter.engines.redis.call import Call
@@ -23,8 +24,7 @@ _BLOCK_SECONDS = 20
 _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
 _HUSH_SECONDS = 1.0
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 5.0
+_BACKOFF = Backoff(0.1, 5.0, spread=0.5)
 _NEVER = "-"
 _DESCRIBED_SECONDS = 1200.0
 """So often a profile is described again: the store forgets it after an hour."""
@@ -58,6 +58,8 @@ class Ear:
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
+        self._failures = 0
+        """Connections that have broken since one has worked."""
         self._forked = False
         forks.watch(self)
 
@@ -211,7 +213,7 @@ class Ear:
 
     async def _listen(self) -> None:
         """Listen while anybody waits, over as many connections as that takes."""
-        first, pause = True, _FIRST_PAUSE
+        first = True
         while True:
             await self._wanted.wait()
             try:
@@ -226,27 +228,26 @@ class Ear:
                     self._seen = dict.fromkeys(self._seen, "")
                     self._wake_all()
                 first = False
-                pause = await self._hold_ear(connection, pause)
+                await self._hold_ear(connection)
             except (LamplighterError, Lost, ProtocolError, ReplyError, OSError):
                 pass  # OSError: also a server that did not answer in time
             finally:
                 self._drop()
-            await runtime.sleep(pause * (0.5 + runtime.random()))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            self._failures += 1
+            await runtime.sleep(_BACKOFF.after(self._failures))
 
-    async def _hold_ear(self, connection: Connection, pause: float) -> float:
+    async def _hold_ear(self, connection: Connection) -> None:
         """Take what is told, until the connection breaks."""
         while not connection.closed:
             await self._wanted.wait()
             word = await self._word(connection)
-            pause = _FIRST_PAUSE
+            self._failures = 0
             if word is not None:
                 number, _, topic = word[1].decode().partition(" ")
                 self._arrived(topic, number)
             # Who was just woken is still among them, and comes back with another claim.
             if all(future.done() for future in self._waiting):
                 self._wanted.clear()
-        return pause
 
     async def _word(self, connection: Connection) -> Any:
         """Wait for a word, with a claim behind it if there is one to be sent."""
