@@ -103,7 +103,11 @@ class JobStore(Part):
         if patience is None:
             return await self._call("claim", request)
         if patience.left(request) > 0.0:
-            answer = await self._later(request, patience)
+            try:
+                answer = await self._later(request, patience)
+            except Exception:
+                patience.hurry()  # what it has taken is asked for at once, by its repeat
+                raise
         else:
             patience.asks()
             answer = await self._call("claim", request)

@@ -42,8 +42,7 @@ class Store:
         return answer
 
     async def _wait(self, asked, patience) -> Claimed:
-        self.did.append("wait")
-        return self.answers.pop(0)
+        return await self._claim("wait", asked)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +130,17 @@ async def test_after_an_error_the_store_is_asked_at_once(patience):
     await store.jobs.claim(ASKED, patience)
 
     assert store.did == ["claim", "wait", "claim", "claim"]
+
+
+async def test_after_an_error_of_the_wait_the_store_is_asked_at_once(patience):
+    store = Store(Claimed([], None), RuntimeError(), Claimed([], None))
+    await store.jobs.claim(ASKED, patience)
+    with pytest.raises(RuntimeError):
+        await store.jobs.claim(ASKED, patience)
+
+    await store.jobs.claim(ASKED, patience)
+
+    assert store.did == ["claim", "wait", "claim"]
 
 
 async def test_one_hurry_saves_one_wait(patience):

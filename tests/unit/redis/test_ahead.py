@@ -10,6 +10,7 @@ import redis
 
 from lamplighter import runtime
 from lamplighter.connect import connect
+from lamplighter.model.errors import StoreUnreachable
 from lamplighter.model.job import NewJob
 from lamplighter.model.outcome import Released
 from lamplighter.port.conformance.builders import new_job, request
@@ -234,6 +235,54 @@ async def test_one_that_is_cancelled_too_late_hands_back_what_it_took(engines, u
     await worker.close()
     assert await state_of(client, job.id) == "waiting"
     assert await Caller(client).taken() == [job.id]
+
+
+async def test_what_it_took_is_given_to_its_repeat_when_nobody_could_ask(
+    engines, parked, monkeypatch: pytest.MonkeyPatch
+):
+    worker, client = engines
+    patience, asked = Patience(WAIT), request(limit=5)
+    assert not (await worker.jobs.claim(request(limit=5), patience)).claims
+    waiting = asyncio.create_task(worker.jobs.claim(asked, patience))
+    await parked()
+
+    async def away(*_) -> None:
+        raise StoreUnreachable("away", hint="")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker.wakeup, "answer", away)
+        job = new_job()
+        await client.jobs.submit([job])
+        with pytest.raises(StoreUnreachable):
+            await waiting
+
+    assert ids(await worker.jobs.claim(replace(asked, limit=0), patience)) == [job.id]
+
+
+async def test_one_that_could_not_be_withdrawn_takes_nothing_after_its_repeat(
+    engines, admin: redis.Redis, parked, monkeypatch: pytest.MonkeyPatch
+):
+    worker, client = engines
+    patience, asked = Patience(WAIT), request(limit=5)
+    assert not (await worker.jobs.claim(request(limit=5), patience)).claims
+    waiting = asyncio.create_task(worker.jobs.claim(asked, patience))
+    blocked = await parked()
+
+    async def away(*_) -> None:
+        raise StoreUnreachable("away", hint="")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker.wakeup, "withdraw", away)
+        patience.hurry()
+        with pytest.raises(StoreUnreachable):
+            await waiting
+    assert not ids(await worker.jobs.claim(replace(asked, limit=0), patience))
+
+    job = new_job()
+    await client.jobs.submit([job])
+    admin.client_unblock(int(blocked))
+    await asyncio.sleep(0.1)
+    assert await state_of(client, job.id) == "waiting"
 
 
 async def test_a_store_that_is_closed_leaves_no_claim(engines, admin: redis.Redis, parked):
