@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count, repeat
 from struct import Struct
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.engines.redis.shards import shard_of, shard_of_text
 from lamplighter.engines.redis.verbs.rescue import running
+from lamplighter.engines.redis.wakeup import RedisWakeup
 from lamplighter.model.errors import StoreError
 from lamplighter.model.job import Claim, Fence
 from lamplighter.port.values import Claimed, ClaimRequest
@@ -27,23 +28,7 @@ _open: WeakKeyDictionary[Call, dict[str, None]] = WeakKeyDictionary()
 to us; the oldest first."""
 
 
-class Hearer(Protocol):
-    """What waits for news, where a claim has found nothing."""
-
-    def topics(self, request: ClaimRequest) -> Sequence[str]:
-        """Topics, in their short form, that this caller waits for."""
-        ...
-
-    def saw(self, topics: Sequence[str], numbers: Sequence[bytes], rest_ms: int) -> None:
-        """Note which news of these topics a claim has taken into account, and how long to wait."""
-        ...
-
-    async def withdraw(self, nonce: str) -> None:
-        """See to it that a claim of this nonce takes nothing more, if one waits at the server."""
-        ...
-
-
-async def claim(call: Call, request: ClaimRequest, hearer: Hearer | None = None) -> Claimed:
+async def claim(call: Call, request: ClaimRequest, hearer: RedisWakeup | None = None) -> Claimed:
     """Ask for jobs. One shard also tells the hearer what is not news any more."""
     if call.shards > 1:
         return await _claim_from_several(call, request, hearer)
@@ -55,7 +40,7 @@ async def claim(call: Call, request: ClaimRequest, hearer: Hearer | None = None)
 
 
 async def answer_of(
-    call: Call, request: ClaimRequest, said: Any, hearer: Hearer | None = None
+    call: Call, request: ClaimRequest, said: Any, hearer: RedisWakeup | None = None
 ) -> Claimed:
     """Read what the script has said."""
     if said[0] == REPEATED:
@@ -65,7 +50,9 @@ async def answer_of(
     return Claimed(_read(said[4:], request), _poll(said))
 
 
-async def _claim_from_several(call: Call, request: ClaimRequest, hearer: Hearer | None) -> Claimed:
+async def _claim_from_several(
+    call: Call, request: ClaimRequest, hearer: RedisWakeup | None
+) -> Claimed:
     """Ask one shard after the other, from one on that the nonce decides, while there is room.
 
     A claim that handed out something is known to the shard that it asked first, so that its repeat
@@ -87,7 +74,7 @@ async def _claim_from_several(call: Call, request: ClaimRequest, hearer: Hearer 
 
 
 async def _go_round(
-    call: Call, request: ClaimRequest, hearer: Hearer | None
+    call: Call, request: ClaimRequest, hearer: RedisWakeup | None
 ) -> tuple[Claimed | None, bool]:
     """Take from one shard after the other, and say whether it is certain what each gave.
 
