@@ -54,7 +54,7 @@ class Caller:
         """Begin to wait."""
         assert not (await self.ask()).claims
         waits = asyncio.create_task(self.ask())
-        await asyncio.sleep(SOON)
+        await runtime.sleep(SOON)
         return waits
 
 
@@ -218,7 +218,7 @@ async def test_a_wait_that_is_hurried_takes_nothing_afterwards(
     assert runtime.monotonic() - begun < LONG
     (job,) = await submit(client, new_job())
     await client.wakeup.notify(TOPIC)
-    await asyncio.sleep(SOON)
+    await runtime.sleep(SOON)
     assert (await record(client, job)).state == "waiting"
 
 
