@@ -127,10 +127,10 @@ class RedisWakeup:
 
     async def close(self) -> None:
         """Send what was not sent yet, and let go of all connections."""
-        self._closed = True
         loop = asyncio.get_running_loop()
         if behind := [task for task in self._behind if task.get_loop() is loop]:
             await asyncio.wait(behind, timeout=_CLOSE_SECONDS)
+        self._closed = True
         voice = self._voices.get(loop)
         if voice is not None:
             await voice.finish()
