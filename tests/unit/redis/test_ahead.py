@@ -250,7 +250,7 @@ async def test_what_it_took_is_given_to_its_repeat_when_nobody_could_ask(
         raise StoreUnreachable("away", hint="")
 
     with monkeypatch.context() as patched:
-        patched.setattr(worker.wakeup, "answer", away)
+        patched.setattr(worker.wakeup.ear(), "answer", away)
         job = new_job()
         await client.jobs.submit([job])
         with pytest.raises(StoreUnreachable):
@@ -272,7 +272,7 @@ async def test_one_that_could_not_be_withdrawn_takes_nothing_after_its_repeat(
         raise StoreUnreachable("away", hint="")
 
     with monkeypatch.context() as patched:
-        patched.setattr(worker.wakeup, "withdraw", away)
+        patched.setattr(worker.wakeup.ear(), "withdraw", away)
         patience.hurry()
         with pytest.raises(StoreUnreachable):
             await waiting
@@ -452,7 +452,7 @@ async def test_a_store_that_is_away_does_not_hold_up_the_stop(
     monkeypatch.setattr("lamplighter.engines.redis.verbs.claim_later._WITHDRAW_SECONDS", 0.01)
     bench.claimer.start()
     await parked()
-    monkeypatch.setattr(worker.wakeup, "withdraw", away)
+    monkeypatch.setattr(worker.wakeup.ear(), "withdraw", away)
     async with asyncio.timeout(1.0):
         await bench.claimer.stop()
     silence.set()

@@ -87,19 +87,14 @@ class RedisWakeup:
     def saw(self, topics: Sequence[str], numbers: Sequence[bytes], rest_ms: int) -> None:
         """Note that a claim has found nothing behind the news so far: they wake nobody here."""
         self.rest_ms = rest_ms
-        self._ear().saw(topics, numbers)
+        self.ear().saw(topics, numbers)
 
     async def wait(
-        self, topics: Sequence[str], timeout: float, *, types: Collection[str] | None = None
-    ) -> bool:
-        """Wait for news of these topics."""
-        return await self.hear(topics, timeout, types)
-
-    async def hear(
         self,
         topics: Sequence[str],
         timeout: float,
-        types: Collection[str] | None,
+        *,
+        types: Collection[str] | None = None,
         ahead: Ahead | None = None,
     ) -> bool:
         """Wait for news of these topics, perhaps with a claim that waits at the server."""
@@ -109,15 +104,7 @@ class RedisWakeup:
                 hint="close it after the last user has ended",
             )
         known = None if types is None else tuple(types)
-        return await self._ear().hear(frozenset(map(hash_of, topics)), known, timeout, ahead)
-
-    async def answer(self, ahead: Ahead) -> Any:
-        """Return what a claim sent ahead was answered; see `Ear.answer`."""
-        return await self._ear().answer(ahead)
-
-    async def withdraw(self, nonce: str) -> None:
-        """See to it that a claim of this nonce takes nothing more, if one waits at the server."""
-        await self._ear().withdraw(nonce)
+        return await self.ear().hear(frozenset(map(hash_of, topics)), known, timeout, ahead)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Finish this in the background, at the latest when the store is closed."""
@@ -147,7 +134,8 @@ class RedisWakeup:
             voice = self._voices[loop] = _Voice(self.transport)
         return voice
 
-    def _ear(self) -> Ear:
+    def ear(self) -> Ear:
+        """Return the listening end of the running event loop."""
         loop = asyncio.get_running_loop()
         ear = self._ears.get(loop)
         if ear is None:

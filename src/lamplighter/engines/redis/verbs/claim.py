@@ -34,7 +34,7 @@ async def claim(call: Call, request: ClaimRequest, hearer: RedisWakeup | None = 
         return await _claim_from_several(call, request, hearer)
     if hearer is None:
         return await answer_of(call, request, await call.run("claim", arguments(request)))
-    await hearer.withdraw(request.nonce)
+    await hearer.ear().withdraw(request.nonce)
     said = await call.run("claim", [*arguments(request), *hearer.topics(request)])
     return await answer_of(call, request, said, hearer)
 

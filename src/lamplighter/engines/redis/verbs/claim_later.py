@@ -27,20 +27,20 @@ async def claim_later(hearer: RedisWakeup, request: ClaimRequest, patience: Pati
     """Wait for news, and take what the claim at the server was given with them."""
     seconds = patience.left(request, hearer.rest_ms / 1000)
     ahead = _ahead(hearer, request, seconds)
+    wait = hearer.wait(topics_of(request), seconds, types=request.types, ahead=ahead)
     try:
-        await patience.during(hearer.hear(topics_of(request), seconds, request.types, ahead))
+        await patience.during(wait)
         if ahead is None:
             return ASK_AGAIN
         if not patience.hurried:
             return await _taken(hearer, request, ahead)
         async with asyncio.timeout(_WITHDRAW_SECONDS):
-            await hearer.withdraw(request.nonce)
-            return await _taken(hearer, request, ahead)
-    except TimeoutError:
-        _give_back_later(hearer, request, ahead)
-        return ASK_AGAIN
-    except asyncio.CancelledError:
-        _give_back_later(hearer, request, ahead)
+            return await _withdrawn(hearer, request, ahead)
+    except (TimeoutError, asyncio.CancelledError) as ended:
+        if ahead is not None:
+            hearer.spawn(_give_back(hearer, request, ahead))
+        if isinstance(ended, TimeoutError):
+            return ASK_AGAIN
         raise
 
 
@@ -55,7 +55,7 @@ def _ahead(hearer: RedisWakeup, request: ClaimRequest, seconds: float) -> Ahead 
 
 async def _taken(hearer: RedisWakeup, request: ClaimRequest, ahead: Ahead) -> Claimed:
     """Find out what the claim took; one that still waits is made now."""
-    said = await hearer.answer(ahead)
+    said = await hearer.ear().answer(ahead)
     if said is None and ahead.is_sent:
         return await repeated(hearer.transport, request)
     if said is None or isinstance(said, Exception) or said[0] == REPEATED:
@@ -63,17 +63,17 @@ async def _taken(hearer: RedisWakeup, request: ClaimRequest, ahead: Ahead) -> Cl
     return await answer_of(hearer.transport, request, said, hearer)
 
 
-def _give_back_later(hearer: RedisWakeup, request: ClaimRequest, ahead: Ahead | None) -> None:
-    """Leave no claim behind, and hand back what it took, when nobody waits for that any more."""
-    if ahead is not None:
-        hearer.spawn(_give_back(hearer, request, ahead))
+async def _withdrawn(hearer: RedisWakeup, request: ClaimRequest, ahead: Ahead) -> Claimed:
+    """See to it that the claim takes nothing more, and find out what it took."""
+    await hearer.ear().withdraw(request.nonce)
+    return await _taken(hearer, request, ahead)
 
 
 async def _give_back(hearer: RedisWakeup, request: ClaimRequest, ahead: Ahead) -> None:
+    """Leave no claim behind, when nobody waits for what it takes any more."""
     # Without the store, jobs come back when their leases end.
     with contextlib.suppress(StoreError):
-        await hearer.withdraw(request.nonce)
-        answer = await _taken(hearer, request, ahead)
+        answer = await _withdrawn(hearer, request, ahead)
         if answer.claims:
             await settle(hearer.transport, settle_all(answer.claims, Released()))
             for topic in topics_of(request):
