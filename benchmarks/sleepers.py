@@ -15,7 +15,6 @@ import os
 import resource
 import sys
 from collections.abc import Awaitable
-from dataclasses import replace
 
 from benchmarks.fleet import QUEUE
 from lamplighter import config, coordinator, runtime
@@ -24,7 +23,8 @@ from lamplighter.connect import connect
 from lamplighter.model.errors import StoreError
 from lamplighter.model.lifecycle import milliseconds, settle_all
 from lamplighter.model.outcome import Succeeded
-from lamplighter.port.store import Engine, queue_topic
+from lamplighter.port.patience import Patience
+from lamplighter.port.store import Engine
 from lamplighter.port.values import ClaimRequest, NewWorker
 from lamplighter.worker.membership import Membership
 
@@ -49,6 +49,21 @@ class Tally:
             self.complete.set()
 
 
+class Sleep(Patience):
+    """Counts the waits that news has ended."""
+
+    def __init__(self, seconds: float, tally: Tally) -> None:
+        super().__init__(seconds)
+        self._tally = tally
+
+    async def during(self, wait: Awaitable[object]) -> None:
+        async def counted() -> None:
+            if await wait:
+                self._tally.woken += 1
+
+        await super().during(counted())
+
+
 class Sleeper:
     """One idle worker. A job that it is given succeeds at once."""
 
@@ -59,10 +74,7 @@ class Sleeper:
         self._settings = settings
         self._tally = tally
         self._slept = False
-        self._ahead: ClaimRequest | None = None
-        """The claim that was sent along with the last wait, to be made now."""
-        self._sent: ClaimRequest | None = None
-        """The claim that may wait at the store."""
+        self._patience = Sleep(settings.poll, tally)
 
     def member(self) -> NewWorker | None:
         slots = self._settings.slots
@@ -85,27 +97,13 @@ class Sleeper:
                 await self._step()
 
     async def _step(self) -> None:
-        request, self._ahead = self._ahead or self._request(), None
-        answer = await self._engine.jobs.claim(request)
-        if self._sent is not None and answer.sent_at is not None:
-            self._sent = None
-        if answer.claims:
-            await self._engine.jobs.settle(settle_all(answer.claims, Succeeded()))
-            return
-        timeout = max(self._settings.poll, answer.idle_ms / 1000)
-        if answer.poll_after_ms is not None:
-            timeout = min(timeout, answer.poll_after_ms / 1000)
-        if not self._slept:
+        request = self._request()
+        if not self._slept and self._patience.left(request) > 0:
             self._slept = True
             self._tally.fell_asleep()
-        topics = [queue_topic(QUEUE)]
-        if self._engine.capabilities.claims_ahead and timeout <= self._settings.lease / 4:
-            self._ahead = self._sent = request
-        elif self._sent is not None:
-            await self._engine.jobs.claim(replace(self._sent, limit=0))
-            self._sent = None
-        if await self._engine.wakeup.wait(topics, timeout, types=TYPES, ahead=self._ahead):
-            self._tally.woken += 1
+        answer = await self._engine.jobs.claim(request, self._patience)
+        if answer.claims:
+            await self._engine.jobs.settle(settle_all(answer.claims, Succeeded()))
 
     def _request(self) -> ClaimRequest:
         return ClaimRequest(

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 
 from lamplighter import config, payload, runtime
+from lamplighter.backoff import Backoff
 from lamplighter.connection import Connections
 from lamplighter.model import ids
 from lamplighter.model.addresses import redacted
@@ -32,7 +33,7 @@ from lamplighter.registry import Registry
 T = TypeVar("T")
 
 _TRIES = 5
-_FIRST_PAUSE = 0.05
+_BACKOFF = Backoff(0.075, 1.0, spread=1 / 3)
 SPREAD = 100
 """Jobs without a key that go to the same shard together, of however many are submitted at once."""
 
@@ -83,7 +84,7 @@ class Client:
             try:
                 return await call(), tries > 1
             except (StoreBusy, StoreUnreachable):
-                pause = _FIRST_PAUSE * 2**tries * (0.5 + runtime.random() / 2)
+                pause = _BACKOFF.after(tries)
                 if tries == _TRIES or runtime.monotonic() + pause > deadline:
                     raise
             await runtime.sleep(pause)

@@ -21,23 +21,23 @@ class Fleet:
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
         """How many there are that are not dead."""
-        self.calm_at: float | None = None
+        self.quiet_at: float | None = None
         """When a sign of life was last given whose answer said that nothing is overdue."""
         self.forgotten = 0
         """How often the store did not know the worker any more, although it had joined."""
-        self._calm_until: float | None = None
+        self._quiet_until: float | None = None
         self.joins = 0
         """How often the worker of this process has joined: its versions may be new."""
 
     def note(self, beat: Beat, interval: float, sent_at: float) -> None:
         """Take in what a sign of life has told; the next follows after ``interval`` seconds."""
         self.workers = beat.workers
-        self._calm_until = None
-        if beat.calm:
-            self.calm_at, self._calm_until = sent_at, sent_at + STALE_BEATS * interval
+        self._quiet_until = None
+        if not beat.overdue:
+            self.quiet_at, self._quiet_until = sent_at, sent_at + STALE_BEATS * interval
 
     @property
     def keeps_watch(self) -> bool:
         """Whether nothing was overdue just now, and others notice when something is."""
-        calm_until = self._calm_until
-        return calm_until is not None and self.workers >= MANY and runtime.boottime() < calm_until
+        quiet_until = self._quiet_until
+        return quiet_until is not None and self.workers >= MANY and runtime.boottime() < quiet_until

@@ -6,6 +6,7 @@ import math
 from typing import Generic, NoReturn, TypeVar, cast
 
 from lamplighter import payload, runtime
+from lamplighter.backoff import Backoff
 from lamplighter.client import Client, unknown
 from lamplighter.model.errors import InvalidTime, JobFailed, ResultOmitted, ResultTimeout
 from lamplighter.model.job import TERMINAL, JobRecord, JobState, Status
@@ -197,7 +198,7 @@ class Handle(Generic[R_co]):
         client = self._client
         engine = await client.engine()
         deadline = None if timeout is None else runtime.monotonic() + timeout
-        wait = _FIRST_WAIT
+        waits, looks = Backoff(_FIRST_WAIT, client.settings.poll), 0
         # Start to listen before the first look, so that no news falls between look and wait.
         await engine.wakeup.wait([FINISHED_TOPIC], 0)
         client.waiters += 1
@@ -211,9 +212,10 @@ class Handle(Generic[R_co]):
                     _raise_timeout(record, timeout)
                 gap = min(left, _READ_GAP * client.waiters)
                 await runtime.sleep(gap)
-                await engine.wakeup.wait([FINISHED_TOPIC], min(left - gap, wait))
                 # Hints may be lost, and are shared by all who wait: look soon, then more seldom.
-                wait = max(min(wait * 2, client.settings.poll), gap)
+                looks += 1
+                wait = max(waits.after(looks), gap)
+                await engine.wakeup.wait([FINISHED_TOPIC], min(left - gap, wait))
         finally:
             client.waiters -= 1
 

@@ -6,12 +6,12 @@ import asyncio
 from abc import ABC, abstractmethod
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.model.errors import LamplighterError
 from lamplighter.observability import events
 
 WAITED = -1.0
-_FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
+BACKOFF = Backoff(0.1, 5.0)
 
 LATE = 60.0
 """Seconds after which a step that was to come has not come to a good end: a service in health needs
@@ -31,8 +31,8 @@ class Service(ABC):
     """Seconds after which a step that has not come to its end is given up and begun anew; None:
     its steps may wait for as long as they like."""
 
-    longest_pause = LONGEST_PAUSE
-    """Seconds between two steps that raise, at most."""
+    backoff = BACKOFF
+    """Between two steps that raise."""
 
     def __init__(self) -> None:
         self.progress = runtime.monotonic()
@@ -76,14 +76,14 @@ class Service(ABC):
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _loop(self) -> None:
-        pause = _FIRST_PAUSE
+        failures = 0
         while not self._stopped.is_set():
             limit = asyncio.timeout(self.patience)
             self._began = runtime.monotonic()
             try:
                 async with limit:
                     delay = await self.step()
-                pause = _FIRST_PAUSE
+                failures = 0
                 self.progress = runtime.monotonic()
                 self._rest_until = self.progress + delay
             except Exception as error:  # noqa: BLE001 - a service must survive any step
@@ -92,7 +92,8 @@ class Service(ABC):
                     events.emit(events.SERVICE_STUCK, service=self.name, seconds=self.patience)
                 expected = isinstance(error, LamplighterError)
                 events.emit(events.SERVICE_ERROR, service=self.name, error=error, expected=expected)
-                delay, pause = pause, min(pause * 2, self.longest_pause)
+                failures += 1
+                delay = self.backoff.after(failures)
             self._began = None
             await self._rest(delay)
 

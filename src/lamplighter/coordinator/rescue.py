@@ -161,9 +161,9 @@ class Rescuer(Service):
         life that was told of nothing is a look, too. All who hold claims get one lease to renew
         them.
         """
-        calm_at = self._fleet.calm_at
-        if calm_at is not None and (self._looked is None or calm_at > self._looked):
-            self._looked, self._seen = calm_at, frozenset()
+        quiet_at = self._fleet.quiet_at
+        if quiet_at is not None and (self._looked is None or quiet_at > self._looked):
+            self._looked, self._seen = quiet_at, frozenset()
         now, looked, seen = runtime.boottime(), self._looked, self._seen
         late = now - begun - self._interval
         if looked is not None:

@@ -7,6 +7,7 @@ import contextlib
 from dataclasses import dataclass
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.http import address
 from lamplighter.http.errors import ServiceUnreachable, error_of
 from lamplighter.model.errors import InvalidOption, LamplighterError, extra_hint
@@ -20,8 +21,7 @@ except ModuleNotFoundError as missing:
         value=missing.name,
     ) from missing
 
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 2.0
+_BACKOFF = Backoff(0.15, 1.5, spread=1 / 3)
 _LAST_CALL = 0.5
 """Seconds before the end at which a last try is made; a quarter of all, if that is less."""
 _CONNECT = 5.0
@@ -164,9 +164,7 @@ def _pause(miss: _Miss, tries: int, left: float) -> float | None:
 
     The last try comes when that time is over, however long the pauses have become.
     """
-    # Beyond some tries the power of two is only a large number.
-    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(tries, 10))
-    pause = max(miss.wait, longest * (0.5 + runtime.random() / 2))
+    pause = max(miss.wait, _BACKOFF.after(tries))
     if pause <= left:
         return pause
     return left if left > 0 and miss.wait <= left else None

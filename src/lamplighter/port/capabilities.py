@@ -22,10 +22,6 @@ class Capabilities:
     """Largest number of jobs one call may carry."""
     roles: bool = False
     """Users of the database may be limited to running jobs, or to looking at them."""
-    claims_ahead: bool = False
-    """A claim may be sent along with a wait, to be made the moment there is news."""
-    tells_calm: bool = False
-    """A sign of life is told whether anything is overdue."""
     shards: int = 1
     """Parts the store is divided into. Each keeps the whole contract for itself: order, fairness,
     quotas and hand-out numbers are those of one part, and a call is one write in each part."""

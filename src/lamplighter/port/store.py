@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lamplighter.model.lifecycle import Settlement
     from lamplighter.port.capabilities import Capabilities
     from lamplighter.port.checkup import Checkup
+    from lamplighter.port.patience import Patience
     from lamplighter.port.values import (
         Beat,
         ChangeAnswer,
@@ -68,7 +69,11 @@ class JobStore(Part):
         """
         return await self._call("submit", self._call.bounded(jobs)) if jobs else []
 
-    async def claim(self, request: ClaimRequest) -> Claimed:
+    def __init__(self, call: Verbs, later: Callable[..., Awaitable[Claimed]]) -> None:
+        super().__init__(call)
+        self._later = later
+
+    async def claim(self, request: ClaimRequest, patience: Patience | None = None) -> Claimed:
         """Hand out up to ``limit`` due jobs of the asked queues and types.
 
         Eligible: waiting, due, neither job, queue, type nor tenant held, requirement met; that of
@@ -81,12 +86,33 @@ class JobStore(Part):
         progress. Repeated with the same nonce, within an hour or while one of them runs, it
         returns the jobs still running under that nonce, without their start marks, and hands out
         nothing new; a claim that
-        got nothing leaves no trace, and its repeat is a new one. Never waits.
+        got nothing leaves no trace, and its repeat is a new one.
         `poll_after_ms` is the time until the next asked-for job is due: 0 when due work was left
         behind, by ``limit`` or by a bound; None when nothing asked for waits. Held jobs, and jobs
         of held queues, types or tenants, do not count. For a repeated claim it is 0.
+
+        Without ``patience`` it never waits. With it, a claim that asks the same as the last one,
+        which was told that nothing is due, waits: until a hint says that something may be, until
+        that falls due which was not yet, until the patience is at its end or somebody is in a
+        hurry. Then it answers, with nothing and 0 where the store has taken nothing meanwhile, and
+        the caller asks again, with the room that it has by then. Hints are only hints: all of them
+        may be lost, and none means that there is a job. Leases count from no earlier than the call,
+        and what waits is never older than a quarter of a lease when something is handed out. A
+        claim that waits and is cancelled leaves nothing claimed.
         """
-        return await self._call("claim", request)
+        if patience is None:
+            return await self._call("claim", request)
+        if patience.left(request) > 0.0:
+            try:
+                answer = await self._later(request, patience)
+            except Exception:
+                patience.hurry()  # what it has taken is asked for at once, by its repeat
+                raise
+        else:
+            patience.asks()
+            answer = await self._call("claim", request)
+        patience.answered(request, answer)
+        return answer
 
     async def renew(self, leases: Sequence[Renewal], lease_ms: int) -> list[Renewed]:
         """Extend leases to ``lease_ms`` from the store's now, answering for each in order.
@@ -259,8 +285,8 @@ class Membership(Part):
         without having called their handlers: until the next beat these are shown as `claimed`.
         At-most-once jobs are shown so by their start mark alone.
 
-        `workers` counts all whose last sign of life is not 30 s old: those who are not dead. A
-        store that `tells_calm` says whether anything is overdue.
+        `workers` counts all whose last sign of life is not 30 s old: those who are not dead.
+        `overdue` is False only if no lease has ended and no schedule is due.
         """
         return await self._call("beat", worker, running, unstarted)
 
@@ -337,13 +363,9 @@ class Wakeup(Protocol):
         timeout: float,
         *,
         types: Collection[str] | None = None,
-        ahead: ClaimRequest | None = None,
     ) -> bool:
         """Wait until one of the topics may have news, or the time is over; True for news.
 
-        ``ahead`` is the claim that the caller makes next. A store that `claims_ahead` may make it
-        together with the news; the caller must then make it too, under its nonce, to get what it
-        was handed; with a limit of 0, where nothing more is wanted.
         ``types`` says which jobs the caller can run, so that it need not be woken for others.
         News that came between two waits of this engine on the same topic is not missed, unless it
         was about jobs and somebody else was woken for each of them.
@@ -387,6 +409,10 @@ class Driver(Protocol):
         """Open the store; returns the verbs by their names."""
         ...
 
+    async def claim_later(self, request: ClaimRequest, patience: Patience) -> Claimed:
+        """Wait for what a claim asks for, and claim it by the way where that is possible."""
+        ...
+
     async def close(self) -> None:
         """Let go of everything."""
         ...
@@ -411,7 +437,7 @@ class Engine:
         self._driver = driver
         self._is_open = False
         self._verbs = verbs = Verbs(driver.where, driver.capabilities.max_batch)
-        self.jobs = JobStore(verbs)
+        self.jobs = JobStore(verbs, driver.claim_later)
         """What moves jobs."""
         self.schedules = ScheduleStore(verbs)
         """What moves schedules."""

@@ -78,11 +78,6 @@ class Claimed:
     claims: list[Claim]
     poll_after_ms: int | None
     """0: ask again at once. A number: something asked for falls due then. None: nothing known."""
-    idle_ms: int = 0
-    """So long may pass without a look by who is told of new jobs: the more there are who look, the
-    less each of them has to."""
-    sent_at: float | None = None
-    """When it was sent (`runtime.boottime`), if it was sent ahead."""
 
 
 # ── renew, settle ────────────────────────────────────────────────────────────────────────────
@@ -296,8 +291,8 @@ class Beat:
     settings_version: int
     workers: int
     """How many workers there are that are not dead."""
-    calm: bool = False
-    """True: no lease has ended and no schedule is due. Always False unless `tells_calm`."""
+    overdue: bool = True
+    """False: no lease has ended and no schedule is due. True as well where nobody has looked."""
 
 
 # ── reads ────────────────────────────────────────────────────────────────────────────────────

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from types import FrameType
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.observability import outlet
 
 LIVED = 10.0
 """Seconds after which a process that ends is replaced at once."""
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 10.0
+BACKOFF = Backoff(0.1, 10.0)
 TOO_LONG = 5.0
 """Seconds after the grace at which a process is killed that has not come to its end."""
 
@@ -65,7 +65,7 @@ class Parent:
         self._tell = tell
         self._children: dict[int, Child] = {}
         self._life, self._life_end = os.pipe()
-        self._pause = 0.0
+        self._failures = 0
         self._start_at = 0.0
         self._was_ready = False
         self._stopping = False
@@ -126,7 +126,7 @@ class Parent:
                 self._heed(os.read(bell, 256))
             elif os.read(file, 1):
                 by_file[file].ready = self._was_ready = True
-                self._pause = 0.0
+                self._failures = 0
         if self._kill_at is not None and runtime.monotonic() >= self._kill_at:
             self._signal_all(signal.SIGKILL)
 
@@ -170,10 +170,10 @@ class Parent:
     def _replace(self, child: Child, code: int) -> None:
         now = runtime.monotonic()
         if now - child.born_at >= LIVED:
-            self._pause = 0.0
+            self._failures = 0
         else:
-            self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
-        self._start_at = now + self._pause
+            self._failures += 1
+        self._start_at = now + BACKOFF.after(self._failures)
         how = f"by signal {-code}" if code < 0 else f"with code {code}"
         self._tell(f"the process {child.pid} has ended {how}; another one is started")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.config import Settings
 from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreError
@@ -29,8 +30,7 @@ OnSettled = Callable[[Claim, Settlement, Settled], None]
 
 _DIED = Abandoned(AbandonCause.CHILD_DIED)
 _UNSTARTED = Released(certain=False)
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 1.0
+_BACKOFF = Backoff(0.1, 1.0)
 
 
 def ignore(_claim: Claim, _settlement: Settlement, _answer: Settled) -> None:
@@ -164,12 +164,12 @@ class Burial:
         claims = {claim.job.id: claim for claim, _ in outcomes}
         marked: set[str] = set()
         give_up = runtime.boottime() + max(self._settings.lease, self._settings.store_deadline)
-        pause = _FIRST_PAUSE
+        failures = 0
         while left := await self._settle_free(claims, left, marked):
             if runtime.boottime() > give_up:
                 break
-            await runtime.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            failures += 1
+            await runtime.sleep(_BACKOFF.after(failures))
         return marked
 
     async def _settle_free(
@@ -216,7 +216,7 @@ class Burial:
     async def _repeat(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
         """Repeat a call of the store for as long as the leases could last; then rescue does it."""
         give_up = runtime.boottime() + self._settings.lease
-        pause = _FIRST_PAUSE
+        failures = 0
         while True:
             try:
                 return await call()
@@ -224,8 +224,8 @@ class Burial:
                 events.emit(events.SERVICE_ERROR, service="bury", error=error, expected=True)
                 if runtime.boottime() > give_up:
                     raise
-            await runtime.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            failures += 1
+            await runtime.sleep(_BACKOFF.after(failures))
 
 
 def suspects(child: ChildProcess) -> frozenset[str]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.port.store import CANCEL_TOPIC, Engine
 from lamplighter.service import Service
 from lamplighter.worker.executor import Executor
@@ -14,8 +15,7 @@ YOUNG = 0.1
 """Handlers that have not run for so long are not worth listening for: most end before."""
 LISTEN = 5.0
 """Seconds of one wait; it goes on for as long when the last handler has ended."""
-SHORTEST_GAP = 0.05
-LONGEST_GAP = 2.0
+GAPS = Backoff(0.05, 2.0)
 """Between two questions: as long as the rounds of the keeper, which asks anyway."""
 
 
@@ -36,7 +36,8 @@ class CancelListener(Service):
         self._listened = False
         """Whether news since our last wait are kept for the next one."""
         self._found = False
-        self._gap = SHORTEST_GAP
+        self._in_vain = 0
+        """How often in a row the news was not for us."""
 
     def found(self) -> None:
         """Note that a cancel was for a job of ours."""
@@ -58,12 +59,12 @@ class CancelListener(Service):
             # What was asked before we listened is not told again.
             self._ask()
         if not await self._engine.wakeup.wait([CANCEL_TOPIC], LISTEN):
-            self._gap = SHORTEST_GAP
+            self._in_vain = 0
             return 0.0
-        self._gap = SHORTEST_GAP if self._found else min(2 * self._gap, LONGEST_GAP)
+        self._in_vain = 0 if self._found else self._in_vain + 1
         self._found = False
         self._ask()
-        return self._gap
+        return GAPS.after(self._in_vain + 1)
 
     async def stop(self) -> None:
         """End now, be it in a wait."""

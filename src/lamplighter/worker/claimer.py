@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from lamplighter import runtime
 from lamplighter.config import Settings
-from lamplighter.model.errors import StoreError
-from lamplighter.model.job import ALONE, requirement_of, version_requirement
+from lamplighter.model.job import ALONE, Claim, requirement_of, version_requirement
 from lamplighter.model.lifecycle import milliseconds
 from lamplighter.model.outcome import Outcome, Released
 from lamplighter.model.stride import QueueStride
 from lamplighter.observability import events
-from lamplighter.port.store import Engine, queue_topic
-from lamplighter.port.values import Claimed as Answer
+from lamplighter.port.patience import Patience
+from lamplighter.port.store import Engine
 from lamplighter.port.values import ClaimRequest
 from lamplighter.registry import Registry
 from lamplighter.service import WAITED, Service
@@ -29,8 +27,6 @@ from lamplighter.worker.rush import Way
 
 PREFETCH = 0.05
 """Beyond its free slots a child takes at most what it finished in this many seconds."""
-WITHDRAW = 2.0
-"""Time that the store gets at the end to take back a claim that was sent ahead."""
 
 
 class Claimer(Service):
@@ -64,8 +60,6 @@ class Claimer(Service):
         self._types = types
         self._queues = queues
         self._met = self._requirements = requirements
-        only_suspects = "" not in requirements
-        self._topics = [queue_topic(queue, suspect=only_suspects) for queue in queues.queues]
         self._executor = executor
         self._bench = bench
         self._numbers = numbers
@@ -76,54 +70,34 @@ class Claimer(Service):
         self._limit = min(BATCH, engine.capabilities.max_batch)
         self._lease_ms = milliseconds(settings.lease)
         # When the store is back, work goes on within a poll.
-        self.longest_pause = min(self.longest_pause, settings.poll)
+        self.backoff = replace(self.backoff, longest=min(self.backoff.longest, settings.poll))
         self._request: ClaimRequest | None = None
-        self._sent: ClaimRequest | None = None
-        """The claim that may wait at the store."""
-        self._sent_at = 0.0
+        """The claim that was not answered yet."""
+        self._asked_at = 0.0
+        """When it was made first: leases count from then at the earliest."""
+        self._patience = Patience(settings.poll)
         self._samples = [(runtime.boottime(), 0)]
         self._recent = 0
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
-        self._is_due = False
-        """Something that this process has put back is due since the last claim was made."""
         self._room_free: asyncio.Future[None] | None = None
-        self._waiting: asyncio.Task[object] | None = None
 
     async def step(self) -> float:
-        """Claim once, hand it on, and sleep as long as nothing can be due."""
-        begun = self._request or self._sent
-        if begun is not None and (self._request is None or not self._is_kept()):
-            # The next has another nonce, or there is none: nobody would keep its leases.
-            await self._withdraw(begun)
+        """Claim once and hand it on; where nothing is due, the store lets the claim wait."""
         request = self._request or self._next_request()
         if request is None:
             await self._freed()
             return 0.0
-        answer = await self._claim(request)
-        if pause := self._way.pause(answer.claims):
-            return pause
-        if len(answer.claims) < request.limit and answer.poll_after_ms != 0:
-            if answer.claims:
-                # They begin before we ask for more, which takes about as long as a short job.
-                await runtime.sleep(0)
-            await self._news(request, answer)
-            if self._request is not None:
-                return WAITED  # its answer may be here already
-        return 0.0
-
-    async def _claim(self, request: ClaimRequest) -> Answer:
-        """Make a claim, and hand on what it gives."""
-        if request.limit:
-            self._is_due = False
-        answer = await self._engine.jobs.claim(request)
-        sent_at, self._request = answer.sent_at or self._sent_at, None
-        was_sent = self._sent is not None and self._sent.nonce == request.nonce
-        if was_sent and (answer.claims or answer.sent_at is not None or request.limit == 0):
-            self._sent = None  # it takes nothing more
-        if answer.claims:
-            self._take(request, answer, sent_at)
-        return answer
+        if not self._is_kept():
+            # One that was not answered: nobody would keep the leases of more than it took.
+            request = replace(request, limit=0)
+        answer = await self._engine.jobs.claim(request, self._patience)
+        self._request = None
+        if not answer.claims:
+            return WAITED  # the next answer may be here already
+        self._take(request, answer.claims)
+        # At least once around: they begin before we ask for more.
+        return self._way.pause(answer.claims)
 
     def room_changed(self) -> None:
         """Look again whether there is room. Called once per turn that ended something."""
@@ -159,27 +133,18 @@ class Claimer(Service):
         self._alarm, self._alarm_at = asyncio.get_running_loop().call_later(seconds, self._ring), at
 
     def _ring(self) -> None:
-        self._alarm, self._is_due = None, True
-        if self._waiting is not None:
-            self._waiting.cancel()
+        self._alarm = None
+        self._patience.hurry()
 
     async def stop(self) -> None:
-        """Claim nothing any more, and leave no claim at the store; what it took is handed back."""
+        """Claim nothing any more; what a claim under way takes is handed back."""
         self._stopped.set()
         if self._alarm is not None:
             self._alarm.cancel()
-        if self._waiting is not None:
-            self._waiting.cancel()
+        self._patience.hurry()
         if self._room_free is not None and not self._room_free.done():
             self._room_free.set_result(None)
-        try:
-            await super().stop()
-        finally:
-            # Also if there was no time to wait: until we are gone it could take a job.
-            if self._sent is not None:
-                with contextlib.suppress(StoreError, TimeoutError):
-                    async with asyncio.timeout(WITHDRAW):
-                        await self._withdraw(self._sent)
+        await super().stop()
 
     # ── ask ──────────────────────────────────────────────────────────────────────────────────
 
@@ -189,7 +154,7 @@ class Claimer(Service):
         types = self._types()
         if room <= 0 or not types or self._stopped.is_set() or not self._is_kept():
             return None
-        self._sent_at = runtime.boottime()
+        self._asked_at = runtime.boottime()
         self._request = ClaimRequest(
             nonce=runtime.nonce(),
             worker=self._worker,
@@ -228,11 +193,11 @@ class Claimer(Service):
 
     # ── take ─────────────────────────────────────────────────────────────────────────────────
 
-    def _take(self, request: ClaimRequest, answer: Answer, sent_at: float) -> None:
-        claims = answer.claims
+    def _take(self, request: ClaimRequest, claims: list[Claim]) -> None:
+        asked_at = self._asked_at
         first = self._numbers.take(len(claims))
         jobs = [(claim.job.id, claim.fence.lease, claim.job.type) for claim in claims]
-        self._link.say(Claimed(request.nonce, first, sent_at, jobs))
+        self._link.say(Claimed(request.nonce, first, asked_at, jobs))
         if self._queues.weights is not None:
             for queue, count in Counter(claim.job.queue for claim in claims).items():
                 self._queues.took(queue, count)
@@ -241,8 +206,8 @@ class Claimer(Service):
         for number, claim in enumerate(claims, first):
             job_type = get(claim.job.type)
             timeout = claim.job.extras.timeout or job_type.timeout or default
-            runs.append(Run(number, claim, job_type, timeout, sent_at))
-        if runtime.boottime() - sent_at > self._settings.lease / 2:
+            runs.append(Run(number, claim, job_type, timeout, asked_at))
+        if runtime.boottime() - asked_at > self._settings.lease / 2:
             # The store took its time: what it gave us may be somebody else's any moment.
             refused, runs = runs, []
         elif self._stopped.is_set() or not self._is_kept():
@@ -259,55 +224,3 @@ class Claimer(Service):
         self._executor.offer(runs)
         if events.listened():
             events.emit(events.JOB_CLAIMED, count=len(claims), worker=self._worker)
-
-    # ── sleep ────────────────────────────────────────────────────────────────────────────────
-
-    async def _news(self, request: ClaimRequest, answer: Answer) -> None:
-        if self._stopped.is_set() or self._is_due:
-            return
-        timeout = max(self._settings.poll, answer.idle_ms / 1000)
-        if answer.poll_after_ms is not None:
-            timeout = min(timeout, answer.poll_after_ms / 1000)
-        types = self._types()
-        ahead = self._ahead(request, answer, timeout)
-        if self._sent is not None and self._sent != ahead:
-            await self._withdraw(self._sent)
-            if self._stopped.is_set() or self._is_due:
-                return  # `stop`, or the alarm, found no wait to end
-        self._sent = ahead
-        # In this very task: another one would only stand between a job and its worker.
-        self._waiting = task = asyncio.current_task()
-        try:
-            await self._engine.wakeup.wait(self._topics, timeout, types=types, ahead=ahead)
-        except asyncio.CancelledError:
-            if task is None or not (self._stopped.is_set() or self._is_due):
-                raise
-            task.uncancel()  # it was `stop`, or the alarm
-        finally:
-            self._waiting = None
-        if ahead is not None and not self._stopped.is_set() and self._types() != types:
-            await self._withdraw(ahead)
-
-    async def _withdraw(self, ahead: ClaimRequest) -> None:
-        """See to it that a claim sent ahead takes nothing more, and hand on what it took."""
-        before, self._request = self._request, replace(ahead, limit=0)
-        await self._claim(self._request)
-        self._request = None if before == ahead else before
-
-    def _ahead(self, request: ClaimRequest, answer: Answer, timeout: float) -> ClaimRequest | None:
-        """Give the claim that follows the wait, if the store may make it with the news.
-
-        Not if it could be old by then: the lease counts from when it was sent. One that got nothing
-        has left no trace, so it may be made again.
-        """
-        if not self._engine.capabilities.claims_ahead or timeout > self._settings.lease / 4:
-            return None
-        asked = (request.types, request.requirements)
-        if answer.claims or request.limit == 0 or asked != (self._types(), self._requirements):
-            return self._next_request()
-        self._sample()
-        if self._room() <= 0 or self._stopped.is_set() or not self._is_kept():
-            return None
-        self._sent_at = runtime.boottime()
-        self._request = request
-        return request

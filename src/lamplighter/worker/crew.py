@@ -13,14 +13,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.observability import events
 from lamplighter.worker.link import Broken
 from lamplighter.worker.process import ChildProcess
 
 YOUNG = 1.0
 """A child that dies younger than this is replaced after a growing pause."""
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
+BACKOFF = Backoff(0.1, 5.0)
 
 
 class Crew:
@@ -188,8 +188,7 @@ class Crew:
             self._failures += 1
             self._on_false_start(child, status)
         if not child.ready or runtime.boottime() - child.born_at <= YOUNG:
-            pause = min(FIRST_PAUSE * 2 ** min(self._failures, 10), LONGEST_PAUSE)
-            self._not_before = runtime.boottime() + pause
+            self._not_before = runtime.boottime() + BACKOFF.after(self._failures + 1)
 
     @property
     def failures(self) -> int:

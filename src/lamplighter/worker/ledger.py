@@ -49,12 +49,12 @@ class Ledger:
         return len(self.entries)
 
     def claimed(
-        self, nonce: str, first: int, jobs: Iterable[tuple[str, int, str]], sent_at: float
+        self, nonce: str, first: int, jobs: Iterable[tuple[str, int, str]], asked_at: float
     ) -> None:
         """Enter new claims."""
         entries = self.entries
         for number, (job_id, lease, job_type) in enumerate(jobs, first):
-            entries[number] = Entry(number, job_id, lease, nonce, sent_at, job_type)
+            entries[number] = Entry(number, job_id, lease, nonce, asked_at, job_type)
 
     def started(self, runs: Iterable[tuple[int, float]], at: float) -> None:
         """Note handlers whose time begins ``at`` an instant, each with its hard end."""

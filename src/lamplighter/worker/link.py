@@ -50,8 +50,8 @@ class Claimed(Message, frozen=True):
 
     nonce: str
     first: int
-    sent_at: float
-    """When the claim was sent: the lease is counted from here."""
+    asked_at: float
+    """When the claim was made: the lease is counted from here."""
     jobs: list[tuple[str, int, str]]
     """Id, lease number and type of each."""
 

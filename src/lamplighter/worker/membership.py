@@ -9,6 +9,7 @@ from math import inf
 from typing import Protocol
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.config import Settings
 from lamplighter.connect import store_name
 from lamplighter.fleet import Fleet
@@ -23,9 +24,8 @@ from lamplighter.service import Service
 
 WAIT_FOR_HELLO = 0.1
 SLOT_TRIES = 10
-SLOT_BACKOFF = 0.01
-"""Longest first wait, in seconds, after which a worker that met another on a slot looks again; it
-doubles with each try."""
+SLOT_BACKOFF = Backoff(0.005, 5.0, spread=1.0)
+"""After which a worker that met another on a slot looks again."""
 SLOT_AGAIN = 60.0
 """Seconds after which a worker for whose versions no slot was free looks for one again."""
 SCATTER = 0.1
@@ -116,10 +116,10 @@ class Membership(Service):
         hashes = {info.name: info.hash for info in member.types}
         slot = await self._free_slot(hashes, 1)
         await self._enter(replace(member, version_slot=slot))
-        for attempt in range(SLOT_TRIES):
+        for attempt in range(1, SLOT_TRIES + 1):
             if await self._free_slot(hashes, slot) == slot:
                 break
-            await runtime.sleep(SLOT_BACKOFF * 2**attempt * runtime.random())
+            await runtime.sleep(SLOT_BACKOFF.after(attempt))
             if await self._free_slot(hashes, slot) == slot:
                 break
             slot = await self._free_slot(hashes, 1 + int(runtime.random() * MOST_SLOTS))

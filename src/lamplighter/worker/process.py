@@ -282,8 +282,8 @@ class ChildProcess:
         self, message: Claimed | Started | Extended | Ended | Finished | Forsaken | Unkept
     ) -> None:
         match message:
-            case Claimed(nonce, first, sent_at, jobs):
-                self.ledger.claimed(nonce, first, jobs, sent_at)
+            case Claimed(nonce, first, asked_at, jobs):
+                self.ledger.claimed(nonce, first, jobs, asked_at)
             case Started(runs, at):
                 self.ledger.started(runs, at)
                 if self.taken:

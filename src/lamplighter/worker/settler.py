@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.config import Settings
 from lamplighter.model import lifecycle
 from lamplighter.model.errors import StoreError
@@ -28,8 +29,7 @@ from lamplighter.worker.run import BATCH, Run
 CLOSE_TO_HARD_END = 1.0
 
 _SUCCEEDED = JobState.SUCCEEDED
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 1.0
+_BACKOFF = Backoff(0.05, 1.0)
 
 
 class Settler(Service):
@@ -75,7 +75,8 @@ class Settler(Service):
         self._batch: dict[int, tuple[Run, Settlement]] = {}
         self._busy: dict[int, tuple[Run, Settlement]] = {}
         """What is to be written again because somebody else had the job locked."""
-        self._busy_pause = _FIRST_PAUSE
+        self._in_vain = 0
+        """How often in a row something was busy."""
         self._busy_timer: asyncio.TimerHandle | None = None
         self._busy_due = False
         """Whether it is time to do so."""
@@ -219,11 +220,11 @@ class Settler(Service):
                 del self._batch[run.number]
                 self._busy[run.number] = (run, settlement)
         if not self._busy:
-            self._busy_pause = _FIRST_PAUSE
+            self._in_vain = 0
         elif self._busy_timer is None:
-            loop = asyncio.get_running_loop()
-            self._busy_timer = loop.call_later(self._busy_pause, self._ask_again)
-            self._busy_pause = min(self._busy_pause * 2, _LONGEST_PAUSE)
+            self._in_vain += 1
+            loop, pause = asyncio.get_running_loop(), _BACKOFF.after(self._in_vain)
+            self._busy_timer = loop.call_later(pause, self._ask_again)
         return [one for one in answered if one not in busy] if busy else answered
 
     def _ask_again(self) -> None:
@@ -231,7 +232,7 @@ class Settler(Service):
         self._wake()
 
     async def _write(self) -> list[tuple[Run, Settlement, Settled]]:
-        pause = _FIRST_PAUSE
+        failures = 0
         while True:
             batch = [pair for n, pair in self._batch.items() if n not in self._lost]
             if not batch:
@@ -250,8 +251,8 @@ class Settler(Service):
             if self._stopped.is_set():
                 return []
             self.report_slow()
-            await runtime.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            failures += 1
+            await runtime.sleep(_BACKOFF.after(failures))
 
     async def _write_singly(
         self, batch: Sequence[tuple[Run, Settlement]]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from math import inf
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.config import Settings
 from lamplighter.model.isolation import ORDINARY, Isolation, Surroundings
 from lamplighter.model.outcome import Cancelled, Failed, Outcome, Released, TimedOut
@@ -30,7 +31,7 @@ PATIENCE = 5.0
 """Seconds that a process has to end by itself."""
 CLOSE = 0.5
 """The same when the child ends."""
-PAUSE, LONGEST_PAUSE = 0.5, 30.0
+BACKOFF = Backoff(0.5, 30.0)
 """Seconds that a job keeps its place when there was no room for its process: it would come back at
 once. Doubled with each failure."""
 
@@ -293,13 +294,12 @@ class Slots:
 
     def _pause(self, slot: SlotProcess, run: Run) -> None:
         """Give a run back that could not begin through no fault of its own, a little later."""
-        failures = self._failures.get(slot.surroundings, 0)
-        self._failures[slot.surroundings] = failures + 1
+        failures = self._failures[slot.surroundings] = self._failures.get(slot.surroundings, 0) + 1
         run.entered = False
         _tell_broken(slot, run)
         del self._running[run.number]
-        pause = min(LONGEST_PAUSE, PAUSE * 2 ** min(failures, 10))
-        self._paused[run.number] = run, self._loop.call_later(pause, self._give_back, run)
+        pause = self._loop.call_later(BACKOFF.after(failures), self._give_back, run)
+        self._paused[run.number] = run, pause
 
     def _give_back(self, run: Run) -> None:
         del self._paused[run.number]

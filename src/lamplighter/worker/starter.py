@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.model.errors import StoreError
 from lamplighter.observability import events
 from lamplighter.port.store import Engine
@@ -13,8 +14,7 @@ from lamplighter.port.values import Recording
 from lamplighter.service import Service
 from lamplighter.worker.run import BATCH, Run
 
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 1.0
+_BACKOFF = Backoff(0.05, 1.0)
 _BUSY_PAUSE = 0.25
 """Seconds until a job that somebody else has locked is asked about again."""
 
@@ -55,7 +55,7 @@ class Starter(Service):
             await self._wait()
             return 0.0
         batch, self._pending = self._pending[: self._limit], self._pending[self._limit :]
-        pause = _FIRST_PAUSE
+        failures = 0
         while batch := [run for run in batch if self._wanted(run)]:
             try:
                 await self._mark(batch)
@@ -67,8 +67,8 @@ class Starter(Service):
                 raise
             if self._stopped.is_set():
                 break
-            await runtime.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            failures += 1
+            await runtime.sleep(_BACKOFF.after(failures))
         return 0.0
 
     async def _mark(self, batch: Sequence[Run]) -> None:

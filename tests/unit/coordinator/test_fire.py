@@ -164,7 +164,9 @@ def looks(engine, monkeypatch):
 def calm(workers: int) -> Fleet:
     fleet = Fleet()
     fleet.note(
-        Beat(known=True, settings_version=1, workers=workers, calm=True), 5.0, runtime.boottime()
+        Beat(known=True, settings_version=1, workers=workers, overdue=False),
+        5.0,
+        runtime.boottime(),
     )
     return fleet
 
@@ -182,7 +184,9 @@ async def test_while_very_many_others_keep_watch_only_a_known_occurrence_is_look
         passed += 1
         clock.advance(seconds=1)
         fleet.note(
-            Beat(known=True, settings_version=1, workers=2_000, calm=True), 5.0, runtime.boottime()
+            Beat(known=True, settings_version=1, workers=2_000, overdue=False),
+            5.0,
+            runtime.boottime(),
         )
         assert await firer.step() <= LONGEST_PAUSE
     assert len(looks) == 1

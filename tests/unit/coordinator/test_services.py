@@ -204,7 +204,7 @@ class _Shrinking(Fleet):
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers = iter(numbers)
-        self._calm_until = self.calm_at = None
+        self._quiet_until = self.quiet_at = None
 
     @property
     def workers(self) -> int:
@@ -214,7 +214,9 @@ class _Shrinking(Fleet):
 def _calm(workers: int) -> Fleet:
     fleet = Fleet()
     fleet.note(
-        Beat(known=True, settings_version=1, workers=workers, calm=True), 5.0, runtime.boottime()
+        Beat(known=True, settings_version=1, workers=workers, overdue=False),
+        5.0,
+        runtime.boottime(),
     )
     return fleet
 
@@ -234,7 +236,7 @@ async def test_a_jump_of_the_stores_clock_is_noticed_after_a_long_calm(engine, c
     await rescuer.step()
     for _ in range(60):
         clock.seconds += 5
-        calm = Beat(known=True, settings_version=1, workers=1_000, calm=True)
+        calm = Beat(known=True, settings_version=1, workers=1_000, overdue=False)
         fleet.note(calm, 5.0, runtime.boottime())
         await rescuer.step()
     # The store's clock is a minute ahead: leases that were renewed five seconds ago have ended.

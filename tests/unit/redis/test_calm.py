@@ -13,7 +13,7 @@ ME = NewWorker(id="w1", host="machine", pid=7, queues=("default",), slots=4)
 
 
 async def is_calm(store: Store) -> bool:
-    return (await store.engine.membership.beat(ME.id, 0)).calm
+    return not (await store.engine.membership.beat(ME.id, 0)).overdue
 
 
 @pytest.mark.parametrize(("shards", "told"), [(1, True), (4, False)])

@@ -3,6 +3,7 @@
 import pytest
 
 from lamplighter import client
+from lamplighter.backoff import Backoff
 from lamplighter.engines.sqlite import identity
 
 
@@ -10,7 +11,7 @@ from lamplighter.engines.sqlite import identity
 async def moved(scene, tmp_path, monkeypatch):
     """A service that has taken a job, and whose store was moved away then."""
     monkeypatch.setattr(identity, "LOOK_EVERY", 0.0)
-    monkeypatch.setattr(client, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(client, "_BACKOFF", Backoff(0.001, 0.01))
     await scene.submit()
     (tmp_path / "jobs.db").rename(tmp_path / "elsewhere.db")
     return scene

@@ -15,6 +15,7 @@ import pytest
 from lamplighter import runtime
 from lamplighter.server import processes
 from tests.unit.server.test_serve import DEADLINE, PROGRAM, ask, rest, serving, wait_until_closed
+from tests.unit.worker.fakes import Clock
 
 
 def children(pid: int) -> set[int]:
@@ -236,14 +237,14 @@ def test_one_that_dies_again_and_again_is_replaced_ever_more_slowly():
     told = []
     parent = processes.Parent(2, lambda _: 0, grace=1, tell=told.append)
     pauses = []
-    for pid in range(12):
-        child = processes.Child(pid, runtime.monotonic(), 0, ready=True)
-        parent._replace(child, -9)
-        pauses.append(parent._pause)
-    assert pauses[0] == processes.FIRST_PAUSE
+    with runtime.install(Clock()):
+        now = runtime.monotonic()
+        for pid in range(12):
+            parent._replace(processes.Child(pid, now, 0, ready=True), -9)
+            pauses.append(parent._start_at - now)
+        parent._replace(processes.Child(99, now - processes.LIVED - 1, 0, ready=True), 3)
+        assert parent._start_at == now
+    assert pauses[0] == pytest.approx(processes.BACKOFF.first)
     assert pauses == sorted(pauses)
-    assert pauses[-1] == processes.LONGEST_PAUSE
-    old = processes.Child(99, runtime.monotonic() - processes.LIVED - 1, 0, ready=True)
-    parent._replace(old, 3)
-    assert parent._pause == 0.0
+    assert pauses[-1] == pytest.approx(processes.BACKOFF.longest)
     assert told[-1] == "the process 99 has ended with code 3; another one is started"

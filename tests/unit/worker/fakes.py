@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from lamplighter.model.job import Claim, Fence, Job, JobState, Level
+from lamplighter.port.patience import Patience
 from lamplighter.port.values import Claimed, Recorded, RenewAnswer, Renewed, SettleAnswer, Settled
 from lamplighter.registry import JobType, Registry
 from lamplighter.worker.run import Run
@@ -84,8 +85,8 @@ class FakeJobs:
         self.recorded: list = []
         self.claims: list[Claim] = []
         self.poll_after_ms: int | None = None
-        self.idle_ms = 0
-        self.sent_at: float | None = None
+        self.patience: Patience | None = None
+        """Of whoever claimed last."""
         self.held: dict[str, bool] = {}
         self.locked: set[str] = set()
         self.cancelled: set[str] = set()
@@ -100,11 +101,15 @@ class FakeJobs:
         if self.failures:
             raise self.failures.pop(0)
 
-    async def claim(self, request) -> Claimed:
+    async def claim(self, request, patience=None) -> Claimed:
+        """Answer at once; one that gets nothing is kept waiting for a moment, as a store would."""
         self.requests.append(request)
+        self.patience = patience
         await self._pass()
         taken, self.claims = self.claims[: request.limit], self.claims[request.limit :]
-        return Claimed(taken, self.poll_after_ms, self.idle_ms, self.sent_at)
+        if not taken:
+            await asyncio.sleep(0.001)
+        return Claimed(taken, self.poll_after_ms)
 
     async def claims_of(self, worker: str) -> list[Claim]:
         await self._pass()
@@ -160,16 +165,12 @@ class FakeWakeup:
     def __init__(self) -> None:
         self.notified: list[str] = []
         self.waits: list[tuple[list[str], float, tuple[str, ...]]] = []
-        self.ahead: list = []
-        self.meanwhile: Callable[[], None] = lambda: None
 
     async def notify(self, topic: str, *, jobs=None) -> None:
         self.notified.append(topic)
 
-    async def wait(self, topics, timeout: float, *, types=None, ahead=None) -> bool:
+    async def wait(self, topics, timeout: float, *, types=None) -> bool:
         self.waits.append((list(topics), timeout, types))
-        self.ahead.append(ahead)
-        self.meanwhile()
         await asyncio.sleep(min(timeout, 0.01))
         return False
 
@@ -190,7 +191,7 @@ def make_engine() -> SimpleNamespace:
         jobs=FakeJobs(),
         inspector=FakeInspector(),
         wakeup=FakeWakeup(),
-        capabilities=SimpleNamespace(max_batch=500, claims_ahead=False, many_machines=False),
+        capabilities=SimpleNamespace(max_batch=500, many_machines=False),
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lamplighter import runtime
 from lamplighter.port.store import CANCEL_TOPIC
-from lamplighter.worker.cancels import LISTEN, LONGEST_GAP, SHORTEST_GAP, CancelListener
+from lamplighter.worker.cancels import GAPS, LISTEN, CancelListener
 from tests.unit.worker.fakes import Clock, make_engine
 
 
@@ -91,10 +91,10 @@ async def test_the_gap_grows_while_the_cancels_are_others(engine, clock, executo
     gaps = [await listener.step() for _ in range(10)]
 
     assert gaps == sorted(gaps)
-    assert gaps[-1] == LONGEST_GAP
+    assert gaps[-1] == GAPS.longest
     assert len(asked) == 11
     await listener.step()  # silence
-    assert await listener.step() == 2 * SHORTEST_GAP
+    assert await listener.step() == 2 * GAPS.first
 
 
 async def test_after_a_cancel_of_our_own_the_next_is_asked_for_soon(
@@ -106,7 +106,7 @@ async def test_after_a_cancel_of_our_own_the_next_is_asked_for_soon(
         await listener.step()
     listener.found()
 
-    assert await listener.step() == SHORTEST_GAP
+    assert await listener.step() == GAPS.first
 
 
 async def test_it_ends_in_the_midst_of_a_wait(executor, listener):

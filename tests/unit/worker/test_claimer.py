@@ -10,13 +10,23 @@ from lamplighter.model.errors import StoreUnreachable
 from lamplighter.model.job import Level
 from lamplighter.model.outcome import Released
 from lamplighter.model.stride import QueueStride
+from lamplighter.port.patience import ASK_AGAIN
+from lamplighter.port.store import JobStore
 from lamplighter.worker.bench import Numbers
 from lamplighter.worker.claimer import Claimer
 from lamplighter.worker.executor import Executor
 from lamplighter.worker.link import Claimed, Started
 from lamplighter.worker.pulse import Pulse
 from lamplighter.worker.rush import PAUSE, PORTION, Way
-from tests.unit.worker.fakes import Clock, FakeLink, make_claim, make_engine, registry_of, until
+from tests.unit.worker.fakes import (
+    Clock,
+    FakeJobs,
+    FakeLink,
+    make_claim,
+    make_engine,
+    registry_of,
+    until,
+)
 
 
 async def work():
@@ -79,18 +89,19 @@ async def bench():
     await bench.claimer.stop()
 
 
-@pytest.mark.parametrize(
-    ("poll_after_ms", "idle_ms", "seconds"),
-    [(None, 0, 1.0), (300, 0, 0.3), (5_000, 0, 1.0), (None, 9_000, 9.0), (5_000, 9_000, 5.0)],
-)
-async def test_without_work_it_waits_for_what_it_can_run_as_long_as_the_store_says(
-    bench, poll_after_ms, idle_ms, seconds
-):
-    bench.jobs.poll_after_ms, bench.jobs.idle_ms = poll_after_ms, idle_ms
-
+async def test_without_work_its_claim_waits_for_a_poll(bench):
     await bench.claimer.step()
 
-    assert bench.engine.wakeup.waits == [(["queue:default"], seconds, ("work",))]
+    assert bench.jobs.patience.seconds == 1.0
+
+
+async def test_all_its_claims_wait_with_one_patience(bench):
+    await bench.claimer.step()
+    first = bench.jobs.patience
+    bench.jobs.claims = [make_claim(0)]
+    await bench.claimer.step()
+
+    assert bench.jobs.patience is first
 
 
 async def test_a_claim_asks_for_the_free_slots_and_known_types(bench):
@@ -121,17 +132,6 @@ async def test_suspects_are_asked_for_alone_among_what_its_versions_take():
 
     (request,) = bench.jobs.requests
     assert request.requirements == ("", "alone", "version:2", "version:2+alone")
-
-
-async def test_a_claim_sent_ahead_is_made_anew_when_the_slot_has_changed():
-    bench = Bench()
-    bench.engine.capabilities.claims_ahead = True
-    await bench.claimer.step()
-    bench.claimer.meet(1)
-    await bench.claimer.step()
-    await bench.claimer.step()
-
-    assert bench.jobs.requests[-1].requirements == ("", "version:1")
 
 
 async def test_what_was_claimed_is_reported_before_it_is_started(bench):
@@ -200,7 +200,7 @@ async def test_what_the_store_gave_too_late_is_given_back():
     bench = Bench(lease=2.0)
     bench.jobs.claims = [make_claim(0)]
     bench.claimer._next_request()
-    bench.claimer._sent_at = runtime.boottime() - 1.5
+    bench.claimer._asked_at = runtime.boottime() - 1.5
 
     await bench.claimer.step()
 
@@ -217,141 +217,74 @@ async def test_weights_share_the_room_between_queues():
     await bench.claimer.stop()
 
 
-# ── claims sent ahead ────────────────────────────────────────────────────────────────────────
+# ── what is given up ─────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def ahead(bench):
-    bench.engine.capabilities.claims_ahead = True
-    return bench.engine.wakeup.ahead
-
-
-async def test_a_store_that_cannot_is_sent_nothing_ahead(bench):
-    await bench.claimer.step()
-    assert bench.engine.wakeup.ahead == [None]
-
-
-async def test_the_claim_after_a_wait_is_the_one_that_was_sent_ahead(bench, ahead):
+async def test_what_got_nothing_is_not_asked_again_under_its_nonce(bench):
     await bench.claimer.step()
     await bench.claimer.step()
     first, second = bench.jobs.requests
-    assert ahead[0] == second
-    assert first == second, "what got nothing may be made again"
+    assert first.nonce != second.nonce
 
 
-async def test_after_a_claim_that_got_something_another_is_sent_ahead(bench, ahead):
-    bench.jobs.claims = [make_claim(0)]
-    await bench.claimer.step()
-    (request,) = bench.jobs.requests
-    assert ahead[0] is not None
-    assert ahead[0].nonce != request.nonce
-
-
-async def test_nothing_is_sent_ahead_that_could_be_old_when_it_is_made(ahead):
-    short = Bench(lease=3.0)
-    short.engine.capabilities.claims_ahead = True
-    await short.claimer.step()
-    assert short.engine.wakeup.ahead == [None]
-
-
-async def test_a_claim_sent_ahead_is_withdrawn_when_it_stops(bench, ahead):
-    waits = asyncio.Event()
-    bench.engine.wakeup.meanwhile = waits.set
-    bench.claimer.start()
-    await waits.wait()
-    await bench.claimer.stop()
-    assert [request.limit for request in bench.jobs.requests] == [3, 0]
-    assert bench.jobs.requests[1].nonce == ahead[0].nonce
-    await bench.claimer.stop()
-    assert len(bench.jobs.requests) == 2, "once"
-
-
-async def test_a_claim_sent_ahead_is_withdrawn_when_it_stops_during_another(bench, ahead):
-    await bench.claimer.step()
+async def test_a_claim_under_way_is_hurried_when_it_stops(bench):
     bench.jobs.gate = asyncio.Event()
     bench.claimer.start()
-    await until(lambda: len(bench.jobs.requests) == 2)
+    await until(lambda: bench.jobs.requests)
     stop = asyncio.ensure_future(bench.claimer.stop())
     await asyncio.sleep(0)
+    assert bench.jobs.patience.hurried
     bench.jobs.gate.set()
     await stop
-    assert [request.limit for request in bench.jobs.requests] == [3, 3, 0]
-    assert {request.nonce for request in bench.jobs.requests} == {ahead[0].nonce}
+    assert len(bench.jobs.requests) == 1
+    await bench.claimer.stop()
+    assert len(bench.jobs.requests) == 1, "nothing is left to be given up"
 
 
-async def test_a_claim_sent_ahead_is_withdrawn_when_there_is_no_time_to_stop(bench, ahead):
-    await bench.claimer.step()
+async def test_a_claim_under_way_is_given_up_when_there_is_no_time_to_stop(bench):
     bench.jobs.gate = asyncio.Event()
     bench.claimer.start()
-    await until(lambda: len(bench.jobs.requests) == 2)
+    await until(lambda: bench.jobs.requests)
     stop = asyncio.ensure_future(bench.claimer.stop())
     await asyncio.sleep(0)
     stop.cancel()
-    await until(lambda: len(bench.jobs.requests) == 3)
-    bench.jobs.gate.set()
     await asyncio.wait({stop})
-    assert bench.jobs.requests[2].limit == 0
-    assert bench.jobs.requests[2].nonce == ahead[0].nonce
+    assert bench.claimer._task.cancelled()
+    assert len(bench.jobs.requests) == 1
 
 
-async def test_nothing_is_waited_for_when_it_stops_while_it_withdraws(bench, ahead):
-    await bench.claimer.step()
-    bench.jobs.idle_ms = 9_000
-    gate = asyncio.Event()
-
-    async def claim(request):
-        if request.limit == 0:
-            bench.jobs.gate = gate
-        return await taken(request)
-
-    taken, bench.jobs.claim = bench.jobs.claim, claim
-    bench.claimer.start()
-    await until(lambda: len(bench.jobs.requests) == 3)
-    stop = asyncio.ensure_future(bench.claimer.stop())
-    await asyncio.sleep(0)
-    gate.set()
-    await stop
-    assert len(bench.engine.wakeup.waits) == 1
-
-
-async def test_a_store_that_is_away_does_not_hold_up_the_stop(bench, ahead, monkeypatch):
-    await bench.claimer.step()
+async def test_a_store_that_is_away_does_not_hold_up_the_stop(bench):
     bench.jobs.failures = [StoreUnreachable("away", hint="")]
-    await bench.claimer.stop()
-    assert bench.jobs.requests[-1].limit == 0
-
-    monkeypatch.setattr("lamplighter.worker.claimer.WITHDRAW", 0.01)
-    bench.jobs.gate = asyncio.Event()
+    bench.claimer.start()
+    await until(lambda: bench.jobs.requests)
     async with asyncio.timeout(1.0):
         await bench.claimer.stop()
-    assert [request.limit for request in bench.jobs.requests] == [3, 0, 0]
-    bench.jobs.gate.set()
+    assert len(bench.jobs.requests) == 1
 
 
-async def test_an_idle_one_claims_nothing_while_nobody_keeps_leases(bench, ahead):
+async def test_an_idle_one_claims_nothing_while_nobody_keeps_leases(bench):
     await bench.claimer.step()
     bench.kept = False
     step = asyncio.ensure_future(bench.claimer.step())
     await until(lambda: bench.claimer._room_free is not None)
     assert not step.done()
-    assert [request.limit for request in bench.jobs.requests] == [3, 0]
-    assert bench.jobs.requests[1].nonce == ahead[0].nonce
+    assert len(bench.jobs.requests) == 1
 
     bench.kept = True
     bench.claimer.room_changed()
     await step
     await bench.claimer.step()
-    assert [request.limit for request in bench.jobs.requests] == [3, 0, 3]
-    assert bench.jobs.requests[2].nonce != ahead[0].nonce
+    assert [request.limit for request in bench.jobs.requests] == [3, 3]
 
 
-async def test_a_claim_without_an_answer_is_withdrawn_while_nobody_keeps_leases(bench):
+async def test_a_claim_without_an_answer_takes_nothing_more_while_nobody_keeps_leases(bench):
     bench.jobs.failures = [StoreUnreachable("away", hint=""), StoreUnreachable("away", hint="")]
     with pytest.raises(StoreUnreachable):
         await bench.claimer.step()
     bench.kept = False
     with pytest.raises(StoreUnreachable):
         await bench.claimer.step()
+    await bench.claimer.step()
     step = asyncio.ensure_future(bench.claimer.step())
     await until(lambda: bench.claimer._room_free is not None)
     step.cancel()
@@ -368,19 +301,17 @@ def crowd(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("happens", [forsake, crowd])
-async def test_what_got_nothing_is_sent_ahead_again_only_if_it_may_get_something(
-    bench, ahead, happens
-):
-    await bench.claimer.step()
+async def test_after_an_answer_it_asks_again_only_if_it_may_get_something(bench, happens):
     bench.jobs.gate = asyncio.Event()
     step = asyncio.ensure_future(bench.claimer.step())
-    await until(lambda: len(bench.jobs.requests) == 2)
+    await until(lambda: bench.jobs.requests)
     happens(bench)
     bench.jobs.gate.set()
     await step
-    assert ahead[1:] == [None]
-    assert [request.limit for request in bench.jobs.requests] == [3, 3, 0]
-    assert {request.nonce for request in bench.jobs.requests} == {ahead[0].nonce}
+    following = asyncio.ensure_future(bench.claimer.step())
+    await until(lambda: bench.claimer._room_free is not None)
+    following.cancel()
+    assert len(bench.jobs.requests) == 1
 
 
 @pytest.mark.parametrize("happens", [forsake, lambda bench: bench.claimer._stopped.set()])
@@ -396,50 +327,11 @@ async def test_what_nobody_would_run_or_keep_is_given_back(bench, happens):
     assert not bench.link.of(Started)
 
 
-async def test_a_claim_sent_ahead_is_withdrawn_before_one_of_another_nonce(bench, ahead):
+async def test_when_other_types_are_to_be_run_the_next_claim_asks_for_these(bench):
     await bench.claimer.step()
-    (first,) = ahead
-    bench.jobs.poll_after_ms = 0
+    bench.types = ("other",)
     await bench.claimer.step()
-    bench.jobs.claims = [make_claim(n) for n in range(3)]
-    await bench.claimer.step()
-    asked = [(request.nonce == first.nonce, request.limit) for request in bench.jobs.requests]
-    assert asked == [(True, 3), (True, 3), (True, 0), (False, 3)]
-    assert ahead == [first]
-
-
-async def test_what_another_claim_got_says_nothing_of_the_one_sent_ahead(bench, ahead):
-    await bench.claimer.step()
-    (first,) = ahead
-    bench.jobs.claims = [make_claim(0)]
-    await bench.claimer._claim(bench.claimer._next_request())
-    await bench.claimer.stop()
-    assert bench.jobs.requests[-1].limit == 0
-    assert bench.jobs.requests[-1].nonce == first.nonce
-
-
-async def test_a_claim_sent_ahead_is_withdrawn_when_other_types_are_to_be_run(bench, ahead):
-    def isolated() -> None:
-        bench.types = ("other",)
-
-    bench.engine.wakeup.meanwhile = isolated
-    await bench.claimer.step()
-    assert [request.limit for request in bench.jobs.requests] == [3, 0]
-    await bench.claimer.step()
-    assert bench.jobs.requests[2].types == ("other",)
-
-
-async def test_a_claim_sent_ahead_is_withdrawn_before_a_wait_without_it(bench, ahead):
-    await bench.claimer.step()
-    (first,) = ahead
-    bench.jobs.idle_ms = 9_000
-    await bench.claimer.step()
-    assert ahead == [first, None], "a longer wait would make it old"
-    assert [request.limit for request in bench.jobs.requests] == [3, 3, 0]
-    assert {request.nonce for request in bench.jobs.requests} == {first.nonce}
-    await bench.claimer.step()
-    assert len(bench.jobs.requests) == 4, "once"
-    assert bench.jobs.requests[3].nonce != first.nonce
+    assert [request.types for request in bench.jobs.requests] == [("work",), ("other",)]
 
 
 async def test_what_it_took_of_types_that_are_others_by_now_is_given_back(bench):
@@ -453,11 +345,20 @@ async def test_what_it_took_of_types_that_are_others_by_now_is_given_back(bench)
     assert bench.ended == [(0, Released())]
 
 
-async def test_the_lease_counts_from_when_the_claim_was_sent_ahead(bench):
-    bench.jobs.claims = [make_claim(0)]
-    bench.jobs.sent_at = runtime.boottime() - 16.0
-    await bench.claimer.step()
-    assert bench.ended == [(0, Released())], "half of its lease is over"
+async def test_the_lease_counts_from_when_the_claim_began_to_wait():
+    clock = Clock()
+    with runtime.install(clock):
+        bench = Bench(lease=30.0)
+        bench.jobs.claims = [make_claim(0)]
+        bench.jobs.gate = asyncio.Event()
+        step = asyncio.ensure_future(bench.claimer.step())
+        await until(lambda: bench.jobs.requests)
+        clock.seconds += 16.0
+        bench.jobs.gate.set()
+        await step
+        assert bench.ended == [(0, Released())], "half of its lease is over"
+        (claimed,) = bench.link.of(Claimed)
+        assert claimed.asked_at == clock.seconds - 16.0
 
 
 # ── very many schedules are being fired ──────────────────────────────────────────────────────
@@ -512,32 +413,40 @@ async def test_the_most_urgent_jobs_make_no_way():
 # ── what this process has put back ───────────────────────────────────────────────────────────
 
 
-class Silent:
-    """A wakeup that never has news, and ends only with its time."""
+class Silent(FakeJobs):
+    """A store that has nothing, and lets whoever was told so wait."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.waits = 0
+        self._claims = JobStore(self._call, self._wait)
 
-    async def wait(self, topics, timeout: float, *, types=None, ahead=None) -> bool:
+    async def claim(self, request, patience=None):
+        return await self._claims.claim(request, patience)
+
+    async def _call(self, verb: str, request):
+        return await super().claim(request)
+
+    async def _wait(self, request, patience):
         self.waits += 1
-        await asyncio.sleep(timeout)
-        return False
+        await patience.during(asyncio.sleep(patience.left(request)))
+        return ASK_AGAIN
 
 
 @pytest.fixture
 async def idle():
     engine = make_engine()
-    engine.wakeup = Silent()
+    engine.jobs = Silent()
     bench = Bench(engine=engine, poll=60.0)
     bench.claimer.start()
-    await until(lambda: engine.wakeup.waits == 1)
+    await until(lambda: bench.jobs.waits == 1)
     yield bench
     await bench.claimer.stop()
 
 
 async def test_an_idle_claimer_asks_when_something_is_due_that_was_put_back(idle):
     idle.claimer.due_in(0.02)
-    await until(lambda: idle.engine.wakeup.waits == 2)
+    await until(lambda: idle.jobs.waits == 2)
 
     assert len(idle.jobs.requests) == 2
 
@@ -546,7 +455,7 @@ async def test_only_the_first_that_falls_due_is_waited_for(idle):
     idle.claimer.due_in(30.0)
     idle.claimer.due_in(0.02)
     idle.claimer.due_in(0.03)
-    await until(lambda: idle.engine.wakeup.waits == 2)
+    await until(lambda: idle.jobs.waits == 2)
     await asyncio.sleep(0.05)
 
     assert len(idle.jobs.requests) == 2
@@ -554,7 +463,7 @@ async def test_only_the_first_that_falls_due_is_waited_for(idle):
 
 async def test_what_falls_due_while_a_claim_is_under_way_is_asked_for_at_once():
     engine = make_engine()
-    engine.wakeup = Silent()
+    engine.jobs = Silent()
     bench = Bench(engine=engine, poll=60.0)
     bench.jobs.gate = asyncio.Event()
     bench.claimer.start()
@@ -563,7 +472,7 @@ async def test_what_falls_due_while_a_claim_is_under_way_is_asked_for_at_once():
     await asyncio.sleep(0.01)
 
     bench.jobs.gate.set()
-    await until(lambda: engine.wakeup.waits == 1)
+    await until(lambda: bench.jobs.waits == 1)
 
     assert len(bench.jobs.requests) == 2
     await bench.claimer.stop()
@@ -576,3 +485,14 @@ async def test_a_claimer_that_is_stopped_does_not_wait_for_what_falls_due(idle):
     await asyncio.sleep(0.05)
 
     assert len(idle.jobs.requests) == 1
+
+
+async def test_after_a_poll_it_asks_again():
+    engine = make_engine()
+    engine.jobs = Silent()
+    bench = Bench(engine=engine, poll=0.02)
+    bench.claimer.start()
+    await until(lambda: len(bench.jobs.requests) == 3)
+
+    assert bench.jobs.waits == 2
+    await bench.claimer.stop()

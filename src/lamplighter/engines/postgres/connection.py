@@ -12,6 +12,7 @@ from psycopg.errors import Diagnostic
 from psycopg.rows import TupleRow
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.engines.postgres import faults, ids, refusal
 from lamplighter.engines.postgres.address import Address
 
@@ -19,8 +20,7 @@ T = TypeVar("T")
 
 _TICK_SECONDS = 60.0
 _CANCEL_SECONDS = 2.0
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 1.0
+_BACKOFF = Backoff(0.05, 1.0)
 _GUARD = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)"
 # Where the server says that it no longer waits for a standby: its words may be in any language.
 _WAIT_FOR_STANDBY = "SyncRepWaitForLSN"
@@ -104,13 +104,14 @@ async def guarded(connection: Connection) -> AsyncGenerator[None]:
 async def connect_patiently(address: Address, seconds: float) -> Connection:
     """Open a connection to a server that may just be starting; says why it could not be done."""
     end = runtime.monotonic() + seconds
-    pause = _FIRST_PAUSE
+    failures = 0
     while True:
         try:
             return await connect(address)
         except Error as raised:
             error = await refusal.with_code(raised, address)
+            failures += 1
+            pause = _BACKOFF.after(failures)
             if not faults.may_pass(error) or runtime.monotonic() + pause > end:
                 raise faults.explain(error, address.shown) from raised
         await runtime.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)

@@ -43,6 +43,8 @@ from lamplighter.engines.postgres.verbs.unhold_schedules import unhold_schedules
 from lamplighter.engines.postgres.wakeup import PostgresWakeup
 from lamplighter.port.capabilities import Capabilities
 from lamplighter.port.checkup import Checkup
+from lamplighter.port.patience import Patience, wait_for_work
+from lamplighter.port.values import Claimed, ClaimRequest
 
 Verb = Callable[..., Awaitable[Any]]
 
@@ -105,6 +107,9 @@ class PostgresDriver:
             # With a clock of its own a call is part of a transaction, which cannot commit half way.
             verbs["submit"] = partial(submit, pools, herald=self.wakeup)
         return verbs
+
+    async def claim_later(self, request: ClaimRequest, patience: Patience) -> Claimed:
+        return await wait_for_work(self.wakeup, request, patience)
 
     async def close(self) -> None:
         pools, self._pools = self._pools, None

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.connection import Connection, connect
 from lamplighter.port import forks
@@ -19,8 +20,7 @@ _PROBE_SECONDS = 0.5
 _MOST_PROBES = 5
 _QUIET_SECONDS = 60.0
 _ANSWER_SECONDS = 10.0
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 5.0
+_BACKOFF = Backoff(0.1, 5.0, spread=0.5)
 
 
 class Ear:
@@ -48,6 +48,8 @@ class Ear:
         self._deaf = False
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
+        self._failures = 0
+        """Connections that have broken since one has worked."""
         self._forked = False
         forks.watch(self)
 
@@ -114,7 +116,7 @@ class Ear:
 
     async def _listen(self) -> None:
         """Listen for ever, over as many connections as that takes, unless nothing is ever heard."""
-        first, pause = True, _FIRST_PAUSE
+        first = True
         while not self._deaf:
             try:
                 connection = self._connection = await connect(self._address)
@@ -123,15 +125,15 @@ class Ear:
                 self._listening.set()
                 if not first:
                     self.told(set(self._known))  # nobody knows what was said meanwhile
-                pause = _FIRST_PAUSE
+                self._failures = 0
                 await self._hold_ear(connection)
             except (psycopg.Error, OSError):
                 pass  # OSError: also a server that did not answer in time
             finally:
                 self._drop()
             first = False
-            await runtime.sleep(pause * (0.5 + runtime.random()))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            self._failures += 1
+            await runtime.sleep(_BACKOFF.after(self._failures))
 
     async def _hold_ear(self, connection: Connection) -> None:
         """Hear what is told, until the connection breaks or turns out to be deaf."""

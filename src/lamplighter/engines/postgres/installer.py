@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from psycopg import Error, errors, sql
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.engines.postgres import (
     faults,
     functions,
@@ -41,8 +42,7 @@ from lamplighter.model.errors import (
 T = TypeVar("T")
 
 PATIENCE = 5.0
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 1.0
+_BACKOFF = Backoff(0.05, 1.0, spread=0.5)
 _MOST_PUZZLES = 3
 _LOCK_SECONDS = 10.0
 """How long a change waits for those who use the store; whoever comes then waits behind it."""
@@ -309,7 +309,7 @@ async def _until_done(
     that now and then one of them is told to begin again.
     """
     end = runtime.monotonic() + deadline
-    pause, puzzles = _FIRST_PAUSE, 0
+    failures = puzzles = 0
     while True:
         async with _connected(address, deadline) as connection:
             try:
@@ -318,11 +318,12 @@ async def _until_done(
                 raise
             except Error as error:
                 puzzles += faults.puzzles(error)
+                failures += 1
+                pause = _BACKOFF.after(failures)
                 late = runtime.monotonic() + pause > end
                 if late or puzzles >= _MOST_PUZZLES or not faults.may_pass(error):
                     raise
-        await runtime.sleep(pause * (0.5 + runtime.random()))
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        await runtime.sleep(pause)
 
 
 @asynccontextmanager

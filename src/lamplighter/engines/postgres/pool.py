@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.engines.postgres import faults, inputs
 from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.call import Row
@@ -21,8 +22,7 @@ from lamplighter.engines.postgres.connection import Connection, connect
 from lamplighter.model.errors import StoreBusy, StoreClosed, StoreError, StoreUnreachable
 from lamplighter.port import forks
 
-_FIRST_PAUSE = 0.02
-_LONGEST_PAUSE = 1.0
+_BACKOFF = Backoff(0.02, 1.0, spread=0.5)
 _CLOSE_SECONDS = 5.0
 _MOST_PUZZLES = 3
 
@@ -175,8 +175,7 @@ class Pool:
         story: _Story,
         instead: str | None,
     ) -> list[Row]:
-        pause = 0.0  # an idle connection may have been cut long ago: a new one is tried at once
-        puzzles = 0
+        tries = puzzles = 0
         while True:
             try:
                 return await self._once(lane, statement, parameters, story)
@@ -190,8 +189,9 @@ class Pool:
                     raise refused or faults.explain(error, self._address.shown) from error
                 if isinstance(error, psycopg.errors.LockNotAvailable):
                     statement = instead or statement
-            await runtime.sleep(pause * (0.5 + runtime.random()))
-            pause = min(max(_FIRST_PAUSE, 2 * pause), _LONGEST_PAUSE)
+            # An idle connection may have been cut long ago: a new one is tried at once.
+            await runtime.sleep(_BACKOFF.after(tries))
+            tries += 1
             self._check()
 
     async def _once(

@@ -25,7 +25,6 @@ from lamplighter.engines.postgres.address import Address
 from lamplighter.engines.postgres.ear import Ear
 from lamplighter.engines.postgres.pool import Pools
 from lamplighter.model.errors import StoreClosed, StoreError
-from lamplighter.port.values import ClaimRequest
 
 _QUIET_SECONDS = 0.010
 _SEND_SECONDS = 2.0
@@ -117,7 +116,6 @@ class PostgresWakeup:
         timeout: float,
         *,
         types: Collection[str] | None = None,
-        ahead: ClaimRequest | None = None,
     ) -> bool:
         """Wait for news of these topics."""
         if self._closed:

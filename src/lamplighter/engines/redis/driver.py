@@ -26,6 +26,7 @@ from lamplighter.engines.redis.verbs import (
 from lamplighter.engines.redis.verbs.change import change
 from lamplighter.engines.redis.verbs.check_up import check_up
 from lamplighter.engines.redis.verbs.claim import claim
+from lamplighter.engines.redis.verbs.claim_later import claim_later
 from lamplighter.engines.redis.verbs.due_schedules import due_schedules
 from lamplighter.engines.redis.verbs.fire import fire, trigger
 from lamplighter.engines.redis.verbs.prune import prune
@@ -36,6 +37,8 @@ from lamplighter.engines.redis.verbs.submit import submit
 from lamplighter.engines.redis.wakeup import RedisWakeup
 from lamplighter.model.errors import InvalidOption
 from lamplighter.port.checkup import Checkup
+from lamplighter.port.patience import Patience
+from lamplighter.port.values import Claimed, ClaimRequest
 
 Verb = Callable[..., Awaitable[Any]]
 
@@ -74,10 +77,7 @@ class RedisDriver:
 
     async def open(self, *, create: bool) -> Mapping[str, Verb]:
         _, state, facts = await self._prepare(create=create)
-        alone = state.shards == 1
-        self.capabilities = replace(
-            self.capabilities, shards=state.shards, claims_ahead=alone, tells_calm=alone
-        )
+        self.capabilities = replace(self.capabilities, shards=state.shards)
         transport = self._transport = Transport(self._address, self._deadline, self._clock_ms)
         transport.divide(state.shards, state.mark)
         transport.watch(facts.memory)
@@ -87,6 +87,9 @@ class RedisDriver:
             "submit": partial(submit, transport, herald=wakeup),
             "claim": partial(claim, transport, hearer=wakeup),
         }
+
+    async def claim_later(self, request: ClaimRequest, patience: Patience) -> Claimed:
+        return await claim_later(self.wakeup, request, patience)
 
     async def close(self) -> None:
         transport, self._transport = self._transport, None

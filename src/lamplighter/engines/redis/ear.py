@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.ahead import Ahead
 from lamplighter.engines.redis.call import Call
@@ -23,8 +24,7 @@ _BLOCK_SECONDS = 20
 _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
 _HUSH_SECONDS = 1.0
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 5.0
+_BACKOFF = Backoff(0.1, 5.0, spread=0.5)
 _NEVER = "-"
 _DESCRIBED_SECONDS = 1200.0
 """So often a profile is described again: the store forgets it after an hour."""
@@ -54,10 +54,12 @@ class Ear:
         self._waiting: dict[asyncio.Future[None], frozenset[str]] = {}
         self._profiles: dict[tuple[frozenset[str], Types], _Profile] = {}
         self._ahead: Ahead | None = None
-        """The claim that waits at the server, or goes there with the next call that waits."""
+        """A claim that waits at the server, or goes there with the next call that waits."""
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
+        self._failures = 0
+        """Connections that have broken since one has worked."""
         self._forked = False
         forks.watch(self)
 
@@ -66,16 +68,18 @@ class Ear:
     ) -> bool:
         """Wait until one of these topics has news, or the time is over.
 
-        News of jobs is for those who can run them, by ``types``; None is all. A claim sent
-        ``ahead`` is made with the news; see `answer`.
+        News of jobs is for those who can run them, by ``types``; None is all. The claim ``ahead``
+        goes along, if no other one is under way: it is made with the news, and its answer ends the
+        wait, too.
         """
         if self._forked:
             raise forks.refusal(self._address.shown)
         if self._was_told(topics):
             return True
         future = asyncio.get_running_loop().create_future()
-        if ahead is not None and self._send_ahead(ahead, future):
-            return True
+        if ahead is not None and (self._ahead is None or self._ahead.is_answered):
+            self._ahead = ahead
+            ahead.wakes(future)
         self._waiting[future] = topics
         self._wanted.set()
         if self._task is None:
@@ -104,41 +108,32 @@ class Ear:
             if topic not in self._seen or self._is_news(topic, number.decode()):
                 self._seen[topic] = number.decode()
 
-    def answer(self, nonce: str) -> tuple[Any, float] | None:
-        """Give what a claim sent ahead was answered, and when it was sent; once."""
-        ahead = self._ahead
-        if ahead is None or ahead.nonce != nonce or not ahead.is_answered:
-            return None
-        self._ahead = None
-        return None if ahead.reply is None else (ahead.reply, ahead.sent_at)
+    async def answer(self, ahead: Ahead) -> Any:
+        """Return what a claim was answered; one that still waits at the server is made now.
+
+        None: it was not sent and will not be, or its answer is lost, and it takes nothing from now
+        on. Raises what a call raises, if the server cannot be told.
+        """
+        if ahead.is_sent and not ahead.is_answered:
+            await self._let_through(ahead, "")
+        reply = ahead.reply
+        if reply is None and ahead.is_sent:
+            await self._let_through(ahead, ahead.nonce)
+        if self._ahead is ahead:
+            self._ahead = None
+        return reply
 
     async def withdraw(self, nonce: str) -> None:
-        """See to it that a claim sent ahead takes nothing more: its answer is here, or it is gone.
-
-        Raises what a call raises, if the server cannot be told.
-        """
+        """See to it that a claim takes nothing from now on, if it waits at the server."""
         ahead = self._ahead
-        if ahead is None or ahead.nonce != nonce:
-            return
-        if not ahead.is_sent:
+        if ahead is not None and ahead.nonce == nonce:
+            if ahead.is_sent and not ahead.is_answered:
+                await self._let_through(ahead, nonce)
             self._ahead = None
-        elif not ahead.is_answered:
-            await self._call.run("withdraw", (self._name, nonce))
-            await ahead.answered()
 
-    def _send_ahead(self, ahead: Ahead, waiter: asyncio.Future[None]) -> bool:
-        """Let a claim go along with the next call that waits; True: it is answered already.
-
-        At most one is under way. That of somebody else, or one that was made in the ordinary way
-        meanwhile, goes first.
-        """
-        under_way = self._ahead
-        if under_way is None or (under_way.nonce != ahead.nonce and under_way.is_answered):
-            self._ahead = under_way = ahead
-        if under_way.nonce != ahead.nonce:
-            return False
-        under_way.waiter = waiter
-        return under_way.is_answered
+    async def _let_through(self, ahead: Ahead, used_nonce: str) -> None:
+        await self._call.run("withdraw", (self._name, used_nonce))
+        await ahead.answered()
 
     async def close(self, *, wait: bool = True) -> None:
         """Stop listening."""
@@ -218,7 +213,7 @@ class Ear:
 
     async def _listen(self) -> None:
         """Listen while anybody waits, over as many connections as that takes."""
-        first, pause = True, _FIRST_PAUSE
+        first = True
         while True:
             await self._wanted.wait()
             try:
@@ -233,45 +228,38 @@ class Ear:
                     self._seen = dict.fromkeys(self._seen, "")
                     self._wake_all()
                 first = False
-                pause = await self._hold_ear(connection, pause)
+                await self._hold_ear(connection)
             except (LamplighterError, Lost, ProtocolError, ReplyError, OSError):
                 pass  # OSError: also a server that did not answer in time
             finally:
                 self._drop()
-            await runtime.sleep(pause * (0.5 + runtime.random()))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            self._failures += 1
+            await runtime.sleep(_BACKOFF.after(self._failures))
 
-    async def _hold_ear(self, connection: Connection, pause: float) -> float:
+    async def _hold_ear(self, connection: Connection) -> None:
         """Take what is told, until the connection breaks."""
         while not connection.closed:
             await self._wanted.wait()
-            ahead = self._ahead
-            if ahead is None or ahead.is_answered:
-                word = await connection.command("BLPOP", self._list, _BLOCK_SECONDS)
-            else:
-                word = await self._word_and_claim(connection, ahead)
-            pause = _FIRST_PAUSE
+            word = await self._word(connection)
+            self._failures = 0
             if word is not None:
                 number, _, topic = word[1].decode().partition(" ")
                 self._arrived(topic, number)
             # Who was just woken is still among them, and comes back with another claim.
             if all(future.done() for future in self._waiting):
                 self._wanted.clear()
-        return pause
 
-    async def _word_and_claim(self, connection: Connection, ahead: Ahead) -> Any:
-        """Wait for a word with a claim behind it; gives the word."""
+    async def _word(self, connection: Connection) -> Any:
+        """Wait for a word, with a claim behind it if there is one to be sent."""
+        ahead = self._ahead
+        if ahead is None or ahead.is_sent:
+            return await connection.command("BLPOP", self._list, _BLOCK_SECONDS)
         told = connection.ask(pack(("BLPOP", self._list, ahead.seconds)))
         ahead.send(connection)
         word = await told
         if isinstance(word, ReplyError):
             raise word
         await ahead.answered()
-        if word is not None or not ahead.took_nothing:
-            ahead.wake()
-        elif self._ahead is ahead:
-            # Its time was over: the same goes along with the next call.
-            self._ahead = ahead.again()
         return word
 
     def _arrived(self, topic: str, number: str) -> None:

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.engines.redis import acl, faults, scripts, server
 from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.connection import Connection, connect
@@ -31,8 +32,7 @@ from lamplighter.port.layouts import Layouts
 
 LAYOUTS = Layouts(first=2, newest=2)
 PATIENCE = 5.0
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 1.0
+_BACKOFF = Backoff(0.05, 1.0)
 _PAGE = 1_000
 _MOST_PAGES = 20
 
@@ -127,7 +127,7 @@ async def connected(address: Address, deadline: float) -> AsyncGenerator[Connect
 
 async def _patiently(address: Address, seconds: float) -> Connection:
     end = runtime.monotonic() + seconds
-    pause = _FIRST_PAUSE
+    failures = 0
     while True:
         try:
             connection = await connect(address, seconds, seconds)
@@ -140,10 +140,11 @@ async def _patiently(address: Address, seconds: float) -> Connection:
         except TimeoutError as error:
             raise faults.silent(address, seconds) from error
         except (Lost, ProtocolError, ReplyError, OSError) as error:
+            failures += 1
+            pause = _BACKOFF.after(failures)
             if not faults.may_pass(error) or runtime.monotonic() + pause > end:
                 raise
         await runtime.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 async def _open(

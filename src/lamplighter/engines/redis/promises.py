@@ -18,8 +18,6 @@ CAPABILITIES = Capabilities(
     "when the server is killed while its disk is slow; "
     f"{_FAILOVER} (durability=everysec)",
     max_batch=100,
-    claims_ahead=True,
-    tells_calm=True,
 )
 """Of an address that declares nothing."""
 

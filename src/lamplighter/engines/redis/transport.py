@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lamplighter import runtime
+from lamplighter.backoff import Backoff
 from lamplighter.engines.redis import admission, faults, installer, scripts
 from lamplighter.engines.redis.address import Address, Durability
 from lamplighter.engines.redis.admission import Admission
@@ -31,8 +32,7 @@ from lamplighter.port import forks
 
 log = logging.getLogger(__name__)
 
-_FIRST_PAUSE = 0.02
-_LONGEST_PAUSE = 1.0
+_BACKOFF = Backoff(0.02, 1.0, spread=0.5)
 _CLOSE_SECONDS = 5.0
 _SILENCE_SECONDS = 10.0
 _NEW = frozenset({"submit", "fire", "trigger", "put_schedules"})
@@ -195,13 +195,14 @@ class Transport:
 
         ``last`` is what a first try came to.
         """
-        pause = 0.0  # an idle connection may have been cut long ago: a new one is tried at once
+        tries = 0
         try:
             async with asyncio.timeout(began + self._deadline - runtime.monotonic()):
                 while True:
                     is_lost = last is not None and faults.is_lost(last)
                     if last is not None and not is_lost and not request.taught(last):
-                        pause = await self._rest(line, last, pause)
+                        await self._rest(line, last, tries)
+                        tries += 1
                     try:
                         if is_lost:
                             await self._find_store(line)
@@ -234,17 +235,15 @@ class Transport:
         if before:
             log.warning("%s; another one is in its place", faults.gone(self._address).cause)
 
-    async def _rest(self, line: _Line, error: Exception, pause: float) -> float:
-        """Wait before the next try, if there is to be one; gives the pause after it."""
+    async def _rest(self, line: _Line, error: Exception, tries: int) -> None:
+        """Wait before the next try, if there is to be one."""
         if not faults.may_pass(error):
             raise faults.explain(error, self._address) from error
         if isinstance(error, ReplyError) and faults.breaks(error):
             line.drop()
-        if isinstance(error, ReplyError):
-            pause = max(pause, _FIRST_PAUSE)
-        await runtime.sleep(pause * (0.5 + runtime.random()))
+        # An idle connection may have been cut long ago: a new one is tried at once.
+        await runtime.sleep(_BACKOFF.after(tries + isinstance(error, ReplyError)))
         self.check()
-        return min(max(_FIRST_PAUSE, 2 * pause), _LONGEST_PAUSE)
 
     def _too_late(self, line: _Line, last: Exception | None) -> StoreError:
         where = self._address.shown

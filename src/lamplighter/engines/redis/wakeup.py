@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
 from hashlib import blake2b
@@ -24,13 +24,13 @@ from typing import Any
 
 from lamplighter import runtime
 from lamplighter.engines.redis.address import Address
-from lamplighter.engines.redis.ahead import MOST, Ahead
+from lamplighter.engines.redis.ahead import Ahead
 from lamplighter.engines.redis.ear import Ear
 from lamplighter.engines.redis.shards import shard_of
 from lamplighter.engines.redis.transport import Transport
-from lamplighter.engines.redis.verbs.claim import arguments as claim_arguments
 from lamplighter.model.errors import StoreClosed, StoreError
 from lamplighter.model.job import NewJob
+from lamplighter.port.patience import topics_of
 from lamplighter.port.store import queue_topic
 from lamplighter.port.values import ClaimRequest
 
@@ -49,10 +49,14 @@ class RedisWakeup:
 
     def __init__(self, address: Address, transport: Transport) -> None:
         self._address = address
-        self._transport = transport
+        self.transport = transport
         self._ears: dict[asyncio.AbstractEventLoop, Ear] = {}
         self._voices: dict[asyncio.AbstractEventLoop, _Voice] = {}
         self._closed = False
+        self._behind: set[asyncio.Task[None]] = set()
+        self.rest_ms = 0
+        """So long those may wait who are told of new jobs: the more there are who look, the less
+        each of them has to."""
 
     async def notify(self, topic: str, *, jobs: Mapping[str, int] | None = None) -> None:
         """Tell at once; what follows within 2 ms is told together at its end."""
@@ -70,20 +74,20 @@ class RedisWakeup:
             return ()
         topic = queue_topic(job.queue)
         _said.set((topic, runtime.monotonic()))
-        if shard_of(job.id, self._transport.shards) == 0:
+        if shard_of(job.id, self.transport.shards) == 0:
             return hash_of(topic), 1, job.type, 1
         say = self._voice().say
         asyncio.get_running_loop().call_soon(say, hash_of(topic), {job.type: 1})
         return ()
 
     def topics(self, request: ClaimRequest) -> list[str]:
-        """Give the topics, in their short form, that who claims so will wait for."""
-        alone = "" not in request.requirements
-        return [hash_of(queue_topic(queue, suspect=alone)) for queue, _ in request.queues]
+        """Topics, in their short form, that this caller waits for."""
+        return list(map(hash_of, topics_of(request)))
 
-    def saw(self, topics: Sequence[str], numbers: Sequence[bytes]) -> None:
+    def saw(self, topics: Sequence[str], numbers: Sequence[bytes], rest_ms: int) -> None:
         """Note that a claim has found nothing behind the news so far: they wake nobody here."""
-        self._ear().saw(topics, numbers)
+        self.rest_ms = rest_ms
+        self.ear().saw(topics, numbers)
 
     async def wait(
         self,
@@ -91,30 +95,29 @@ class RedisWakeup:
         timeout: float,
         *,
         types: Collection[str] | None = None,
-        ahead: ClaimRequest | None = None,
+        ahead: Ahead | None = None,
     ) -> bool:
-        """Wait for news of these topics."""
+        """Wait for news of these topics, perhaps with a claim that waits at the server."""
         if self._closed:
             raise StoreClosed(
                 "the store was closed while somebody waited for its news",
                 hint="close it after the last user has ended",
             )
         known = None if types is None else tuple(types)
-        sent = None if ahead is None else self._ahead(ahead)
-        return await self._ear().hear(frozenset(map(hash_of, topics)), known, timeout, sent)
+        return await self.ear().hear(frozenset(map(hash_of, topics)), known, timeout, ahead)
 
-    def answer(self, nonce: str) -> tuple[Any, float] | None:
-        """Give what a claim sent ahead was answered, and when it was sent; once."""
-        return self._ear().answer(nonce)
-
-    async def withdraw(self, nonce: str) -> None:
-        """See to it that a claim sent ahead takes nothing more."""
-        await self._ear().withdraw(nonce)
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Finish this in the background, at the latest when the store is closed."""
+        task = runtime.spawn(work, name="redis-withdraw")
+        self._behind.add(task)
+        task.add_done_callback(self._behind.discard)
 
     async def close(self) -> None:
         """Send what was not sent yet, and let go of all connections."""
-        self._closed = True
         loop = asyncio.get_running_loop()
+        if behind := [task for task in self._behind if task.get_loop() is loop]:
+            await asyncio.wait(behind, timeout=_CLOSE_SECONDS)
+        self._closed = True
         voice = self._voices.get(loop)
         if voice is not None:
             await voice.finish()
@@ -123,28 +126,21 @@ class RedisWakeup:
         self._ears.clear()
         self._voices.clear()
 
-    def _ahead(self, request: ClaimRequest) -> Ahead | None:
-        """Pack a claim to be sent ahead; several shards are asked one after the other."""
-        if self._transport.shards > 1:
-            return None
-        args = (*claim_arguments(request, MOST), *self.topics(request))
-        packed = self._transport.packed("claim", args)
-        return None if packed is None else Ahead(request.nonce, packed, request.lease_ms)
-
     def _voice(self) -> _Voice:
         loop = asyncio.get_running_loop()
         voice = self._voices.get(loop)
         if voice is None:
             _forget_closed(self._voices)
-            voice = self._voices[loop] = _Voice(self._transport)
+            voice = self._voices[loop] = _Voice(self.transport)
         return voice
 
-    def _ear(self) -> Ear:
+    def ear(self) -> Ear:
+        """Return the listening end of the running event loop."""
         loop = asyncio.get_running_loop()
         ear = self._ears.get(loop)
         if ear is None:
             _forget_closed(self._ears)
-            ear = self._ears[loop] = Ear(self._address, self._transport)
+            ear = self._ears[loop] = Ear(self._address, self.transport)
         return ear
 
 

@@ -30,12 +30,14 @@ from lamplighter.engines.sqlite.wakeup import SqliteWakeup
 from lamplighter.engines.sqlite.writer import Writer
 from lamplighter.model.errors import InvalidOption
 from lamplighter.port.capabilities import Capabilities
+from lamplighter.port.patience import wait_for_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from lamplighter.port.checkup import Checkup
-    from lamplighter.port.values import Expired
+    from lamplighter.port.patience import Patience
+    from lamplighter.port.values import Claimed, ClaimRequest, Expired
 
     Verb = Callable[..., Any]
     """A function of a transaction and the verb's own arguments."""
@@ -105,6 +107,9 @@ class SqliteDriver:
             **{verb.__name__: _written(writer, verb, durable=False) for verb in _SOFT_WRITES},
             **{verb.__name__: _read(reader, verb) for verb in _READS},
         }
+
+    async def claim_later(self, request: ClaimRequest, patience: Patience) -> Claimed:
+        return await wait_for_work(self.wakeup, request, patience)
 
     async def close(self) -> None:
         writer, reader, self._writer, self._reader = self._writer, self._reader, None, None

@@ -24,8 +24,6 @@ from lamplighter.model.errors import StoreClosed
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from lamplighter.port.values import ClaimRequest
-
 _QUIET_SECONDS = 0.001
 _POLL_SECONDS = 0.02
 _DATAGRAM = 512
@@ -69,7 +67,6 @@ class SqliteWakeup:
         timeout: float,
         *,
         types: Collection[str] | None = None,
-        ahead: ClaimRequest | None = None,
     ) -> bool:
         """Wait for news of these topics."""
         if self._closed:

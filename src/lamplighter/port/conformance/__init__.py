@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MODULES = (
     "submit",
     "claim",
+    "patience",
     "order",
     "renew",
     "settle",

@@ -18,7 +18,7 @@ local function alive()
 end
 
 -- Whether there is nothing that somebody should see to: see rescue.lua and due_schedules.lua.
-local function calm()
+local function quiet()
   for _, span in ipairs(redis.call('SMEMBERS', P .. 'spans')) do
     local key = P .. 'lease:' .. span
     local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
@@ -41,4 +41,4 @@ redis.call('HSET', key, 'running', running, 'unstarted', ARGV[6])
 for known in string.gmatch(redis.call('HGET', key, 'types') or '', '[^\n]+') do
   redis.call('ZADD', P .. 'types_seen', 'XX', now, known)
 end
-return { 1, version, alive(), is_all and calm() or 0 }
+return { 1, version, alive(), is_all and quiet() or 0 }

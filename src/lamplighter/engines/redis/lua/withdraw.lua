@@ -1,6 +1,6 @@
--- withdraw: a claim that waits at the server is to take nothing from now on, and to be answered.
+-- withdraw: a claim that waits at the server waits no longer.
 -- KEYS  1 prefix of shard 0
--- ARGV  1 clock  2 ear  3 nonce of the claim
+-- ARGV  1 clock  2 ear  3 nonce of the claim, if it is to take nothing; '' lets it be made now
 -- RETURNS  1
 -- TOUCHES  requests, wake:<ear>
 --@flags allow-oom
@@ -10,8 +10,10 @@ local P, now = KEYS[1], now_ms(ARGV[1])
 local ear, nonce = ARGV[2], ARGV[3]
 local WAKE_MS, NO_NEWS = 60000, '0 -'
 
--- It is known from now on, so that it takes nothing; then the call in front of it is let through.
-redis.call('ZADD', P .. 'requests', 'NX', now, nonce)
+-- One that is known takes nothing. Then the call in front of it is let through.
+if nonce ~= '' then
+  redis.call('ZADD', P .. 'requests', 'NX', now, nonce)
+end
 redis.call('RPUSH', P .. 'wake:' .. ear, NO_NEWS)
 redis.call('PEXPIRE', P .. 'wake:' .. ear, WAKE_MS)
 return 1

@@ -8,18 +8,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count, repeat
 from struct import Struct
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Argument, Call
 from lamplighter.engines.redis.shards import shard_of, shard_of_text
 from lamplighter.engines.redis.verbs.rescue import running
+from lamplighter.engines.redis.wakeup import RedisWakeup
 from lamplighter.model.errors import StoreError
 from lamplighter.model.job import Claim, Fence
 from lamplighter.port.values import Claimed, ClaimRequest
 
-_REPEATED = b"repeated"
+REPEATED = b"repeated"
 _PLACE = Struct("<H")
 _MOST_OPEN = 1_000
 _open: WeakKeyDictionary[Call, dict[str, None]] = WeakKeyDictionary()
@@ -27,57 +28,31 @@ _open: WeakKeyDictionary[Call, dict[str, None]] = WeakKeyDictionary()
 to us; the oldest first."""
 
 
-class Hearer(Protocol):
-    """Waits for news after a claim that found nothing."""
-
-    def topics(self, request: ClaimRequest) -> Sequence[str]:
-        """Give the topics, in their short form, that who asks so will wait for."""
-        ...
-
-    def saw(self, topics: Sequence[str], numbers: Sequence[bytes]) -> None:
-        """Note which news of these topics a claim has taken into account."""
-        ...
-
-    def answer(self, nonce: str) -> tuple[Any, float] | None:
-        """Give what a claim sent ahead was answered, and when it was sent; once."""
-        ...
-
-    async def withdraw(self, nonce: str) -> None:
-        """See to it that a claim sent ahead takes nothing more."""
-        ...
-
-
-async def claim(call: Call, request: ClaimRequest, hearer: Hearer | None = None) -> Claimed:
+async def claim(call: Call, request: ClaimRequest, hearer: RedisWakeup | None = None) -> Claimed:
     """Ask for jobs. One shard also tells the hearer what is not news any more."""
     if call.shards > 1:
-        return await _claim_from_several(call, request)
+        return await _claim_from_several(call, request, hearer)
     if hearer is None:
-        said, sent_at = await call.run("claim", arguments(request, request.limit)), None
-    else:
-        said, sent_at = await _claim_beside(call, request, hearer)
-    if said[0] == _REPEATED:
-        return await _repeated(call, request)
-    return Claimed(_read(said[4:], request), _poll(said), said[2], sent_at)
+        return await answer_of(call, request, await call.run("claim", arguments(request)))
+    await hearer.ear().withdraw(request.nonce)
+    said = await call.run("claim", [*arguments(request), *hearer.topics(request)])
+    return await answer_of(call, request, said, hearer)
 
 
-async def _claim_beside(
-    call: Call, request: ClaimRequest, hearer: Hearer
-) -> tuple[Any, float | None]:
-    """Take the answer of the claim that was sent ahead, if there is one, or ask."""
-    topics, sent_at = hearer.topics(request), None
-    if request.limit == 0:
-        await hearer.withdraw(request.nonce)
-    found = hearer.answer(request.nonce)
-    if found is not None:
-        said, sent_at = found
-    else:
-        said = await call.run("claim", [*arguments(request, request.limit), *topics])
-    if said[0] != _REPEATED and said[3]:
-        hearer.saw(topics, said[3])
-    return said, sent_at
+async def answer_of(
+    call: Call, request: ClaimRequest, said: Any, hearer: RedisWakeup | None = None
+) -> Claimed:
+    """Read what the script has said."""
+    if said[0] == REPEATED:
+        return await repeated(call, request)
+    if hearer is not None and said[1] != 0:
+        hearer.saw(hearer.topics(request), said[3], said[2])
+    return Claimed(_read(said[4:], request), _poll(said))
 
 
-async def _claim_from_several(call: Call, request: ClaimRequest) -> Claimed:
+async def _claim_from_several(
+    call: Call, request: ClaimRequest, hearer: RedisWakeup | None
+) -> Claimed:
     """Ask one shard after the other, from one on that the nonce decides, while there is room.
 
     A claim that handed out something is known to the shard that it asked first, so that its repeat
@@ -89,23 +64,25 @@ async def _claim_from_several(call: Call, request: ClaimRequest) -> Claimed:
         unanswered[request.nonce] = None
         if len(unanswered) > _MOST_OPEN:
             del unanswered[next(iter(unanswered))]
-        answer, certain = await _go_round(call, request)
+        answer, certain = await _go_round(call, request, hearer)
     if answer is None:
-        answer = await _repeated(call, request)
+        answer = await repeated(call, request)
         await _note(call, request)
     if certain:
         unanswered.pop(request.nonce, None)
     return answer
 
 
-async def _go_round(call: Call, request: ClaimRequest) -> tuple[Claimed | None, bool]:
+async def _go_round(
+    call: Call, request: ClaimRequest, hearer: RedisWakeup | None
+) -> tuple[Claimed | None, bool]:
     """Take from one shard after the other, and say whether it is certain what each gave.
 
     No answer if one of them knows the request.
     """
     claims: list[Claim] = []
     polls: list[int] = []
-    idle = 0
+    rest = 0
     left = request
     first = _first(call, request)
     try:
@@ -114,11 +91,11 @@ async def _go_round(call: Call, request: ClaimRequest) -> tuple[Claimed | None, 
                 polls.append(0)  # nobody has looked what is due in the others
                 break
             shard = (first + step) % call.shards
-            said = await call.run("claim", arguments(left, left.limit), shard=shard)
-            if said[0] == _REPEATED:
+            said = await call.run("claim", arguments(left), shard=shard)
+            if said[0] == REPEATED:
                 return None, True
             taken = _read(said[4:], request)
-            idle = max(idle, said[2])
+            rest = max(rest, said[2])
             claims += taken
             left = _left(left, taken)
             poll = _poll(said)
@@ -131,15 +108,18 @@ async def _go_round(call: Call, request: ClaimRequest) -> tuple[Claimed | None, 
             raise
         # What we know of is to be run now. If there was more, it comes back when its leases end.
         return Claimed(claims, 0), False
-    return Claimed(claims, min(polls, default=None), idle), True
+    if hearer is not None:
+        hearer.saw((), (), rest)
+    return Claimed(claims, min(polls, default=None)), True
 
 
 async def _is_known(call: Call, request: ClaimRequest) -> bool:
     """Look whether a shard has answered this request, without taking anything."""
+    nothing = replace(request, limit=0)
     looks = await asyncio.gather(
-        *(call.run("claim", arguments(request, 0), shard=shard) for shard in range(call.shards))
+        *(call.run("claim", arguments(nothing), shard=shard) for shard in range(call.shards))
     )
-    return any(said[0] == _REPEATED for said in looks)
+    return any(said[0] == REPEATED for said in looks)
 
 
 async def _note(call: Call, request: ClaimRequest) -> None:
@@ -164,7 +144,7 @@ def _left(request: ClaimRequest, taken: Sequence[Claim]) -> ClaimRequest:
     )
 
 
-async def _repeated(call: Call, request: ClaimRequest) -> Claimed:
+async def repeated(call: Call, request: ClaimRequest) -> Claimed:
     """Give what still runs under a request that was answered before, in the same order."""
     first = _first(call, request)
     places = {queue: place for place, (queue, _) in enumerate(request.queues)}
@@ -205,12 +185,12 @@ def _poll(said: Sequence[Any]) -> int | None:
     return None if said[1] == b"" else said[1]
 
 
-def arguments(request: ClaimRequest, limit: int) -> list[Argument]:
-    """Give the arguments of the script, up to the topics."""
+def arguments(request: ClaimRequest) -> list[Argument]:
+    """Arguments of the script, up to the topics."""
     return [
         request.nonce,
         request.worker,
-        limit,
+        request.limit,
         request.lease_ms,
         request.max_bytes,
         len(request.queues),

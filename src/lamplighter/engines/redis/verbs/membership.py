@@ -45,12 +45,12 @@ def _version(known: TypeInfo) -> tuple[Argument, Argument]:
 
 async def beat(call: Call, worker: str, running: int, unstarted: Sequence[str]) -> Beat:
     """Note a sign of life."""
-    known, version, workers, calm = await call.run(
+    known, version, workers, quiet = await call.run(
         "beat",
         (texts.clean(worker), running, DEAD_MS, int(call.shards == 1), " ".join(unstarted)),
         urgent=True,
     )
-    return Beat(known=known == 1, settings_version=version, workers=workers, calm=calm == 1)
+    return Beat(known=known == 1, settings_version=version, workers=workers, overdue=quiet != 1)
 
 
 async def leave(call: Call, worker: str) -> None:
