@@ -44,10 +44,10 @@ def sqlite_files(folder: Path) -> Iterator[FreshStore]:
 
 @contextmanager
 def postgres_stores(folder: Path) -> Iterator[FreshStore]:
-    """A new schema for each store, on a server that all tests share."""
-    from tests.servers.stores import postgres_schemas
+    """An empty schema for each store, on a server that all tests share."""
+    from tests.servers.stores import emptied_schemas
 
-    with postgres_schemas(folder) as fresh:
+    with emptied_schemas(folder) as fresh:
         yield fresh
 
 
