@@ -131,11 +131,9 @@ def emptied_schemas(folder: Path) -> Iterator[Callable[[], str]]:
             _empty(_shared.url(), names)
 
 
-@contextmanager
-def pooled_schemas(folder: Path) -> Iterator[Callable[[], str]]:
-    """Emptied schemas, reached through a pooler that changes connections."""
-    with emptied_schemas(folder) as fresh:
-        yield lambda: _pooler.through(fresh())
+def pooled(url: str) -> str:
+    """Give the address of such a store as it is through a pooler that changes connections."""
+    return _pooler.through(url)
 
 
 def _address(schema: str) -> str:
