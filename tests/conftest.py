@@ -4,6 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 MEMORY = Path("/dev/shm")
 ROOM = 2 << 30
 """Bytes. A container may have next to nothing there."""
@@ -24,3 +26,10 @@ def _usable(folder: Path) -> bool:
         return False
     runs_programs = not os.statvfs(folder).f_flag & os.ST_NOEXEC
     return runs_programs and shutil.disk_usage(folder).free >= ROOM
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Two processes per core: half of the tests wait for other processes most of their time."""
+    if config.option.numprocesses != "auto" or "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return 2 * len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
