@@ -100,8 +100,9 @@ def postgres_schemas(folder: Path) -> Iterator[Callable[[], str]]:
     names: list[str] = []
 
     def fresh() -> str:
+        url = _shared.url()
         names.append(f"s_{next(_shared.names)}")
-        return _address(names[-1])
+        return _address(url, names[-1])
 
     try:
         yield fresh
@@ -120,9 +121,9 @@ def emptied_schemas(folder: Path) -> Iterator[Callable[[], str]]:
     names: list[str] = []
 
     def fresh() -> str:
-        known = _shared.emptied
+        url, known = _shared.url(), _shared.emptied
         names.append(known.pop() if known else f"s_{next(_shared.names)}")
-        return _address(names[-1])
+        return _address(url, names[-1])
 
     try:
         yield fresh
@@ -136,10 +137,10 @@ def pooled(url: str) -> str:
     return _pooler.through(url)
 
 
-def _address(schema: str) -> str:
+def _address(url: str, schema: str) -> str:
     # A server of our own is quick because it may lose what it has: say that we know.
     known = {} if os.environ.get(GIVEN) else {"durability": "none"}
-    return with_parts(_shared.url(), **known, schema=schema)
+    return with_parts(url, **known, schema=schema)
 
 
 def with_parts(url: str, database: str | None = None, **options: str) -> str:
