@@ -10,7 +10,7 @@ UV ?= uv
 ENGINE ?= sqlite
 MINUTES ?= 2
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
-# Test processes: one per core. Many tests start processes of their own, so more only adds noise.
+# Test processes: two per core, because half of the tests wait for other processes most of their time.
 JOBS ?= auto
 ARGS ?=
 
@@ -67,9 +67,10 @@ console-check: $(VENV)/.dev console/node_modules/.made ## Check that the committ
 		echo "error: $(CONSOLE) is not what console/ builds." >&2; \
 		echo "hint: run \`make console\` and commit what it writes." >&2; exit 1; }
 
+# One process per core: a browser waits for nobody.
 console-test: $(VENV)/.dev clients ## Look at the console with Chromium, as its users do (ARGS)
 	@tools/chromium.sh
-	$(BIN)/python -m pytest $(WITH_BROWSER) -q -n $(JOBS) --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest $(WITH_BROWSER) -q -n $(if $(filter auto,$(JOBS)),logical,$(JOBS)) --dist worksteal $(ARGS)
 
 clients: $(VENV)/.dev build/clients/.made tests/clients/node_modules/.made ## Make clients from the OpenAPI document, in TypeScript and Python, and use them
 	$(BIN)/python -m pytest $(WITH_NODE) -q

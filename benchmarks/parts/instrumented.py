@@ -78,9 +78,10 @@ async def _scrape_on(port: int) -> None:
 
 async def _scrape(port: int) -> str:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-    said = (await reader.read()).decode()
-    writer.close()
+    # Also when it is cancelled: the end of a drain does not wait for the answer.
+    with contextlib.closing(writer):
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        said = (await reader.read()).decode()
     if " 200 " not in said:
         raise BenchmarkError(f"a scrape was answered: {said[:200]}")
     return said

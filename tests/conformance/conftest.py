@@ -44,7 +44,16 @@ def sqlite_files(folder: Path) -> Iterator[FreshStore]:
 
 @contextmanager
 def postgres_stores(folder: Path) -> Iterator[FreshStore]:
-    """A new schema for each store, on a server that all tests share."""
+    """An empty schema for each store, on a server that all tests share."""
+    from tests.servers.stores import emptied_schemas
+
+    with emptied_schemas(folder) as fresh:
+        yield fresh
+
+
+@contextmanager
+def new_postgres_stores(folder: Path) -> Iterator[FreshStore]:
+    """A new schema for each store, which is dropped afterwards."""
     from tests.servers.stores import postgres_schemas
 
     with postgres_schemas(folder) as fresh:
@@ -53,11 +62,20 @@ def postgres_stores(folder: Path) -> Iterator[FreshStore]:
 
 @contextmanager
 def pooled_postgres_stores(folder: Path) -> Iterator[FreshStore]:
-    """The same, through a pooler that gives each transaction another connection."""
-    from tests.servers.stores import pooled_schemas
+    """An empty schema, through a pooler that gives each transaction another connection."""
+    from tests.servers.stores import emptied_schemas, pooled
 
-    with pooled_schemas(folder) as fresh:
-        yield fresh
+    with emptied_schemas(folder) as fresh:
+        yield lambda: pooled(fresh())
+
+
+@contextmanager
+def new_pooled_postgres_stores(folder: Path) -> Iterator[FreshStore]:
+    """A new schema, through the same pooler."""
+    from tests.servers.stores import pooled, postgres_schemas
+
+    with postgres_schemas(folder) as fresh:
+        yield lambda: pooled(fresh())
 
 
 @contextmanager
@@ -85,6 +103,9 @@ ENGINES: dict[str, Callable[[Path], AbstractContextManager[FreshStore]]] = {
     "redis": redis_stores,
     "redis-sharded": sharded_redis_stores,
 }
+MAKING = ("opening", "checkup")
+"""Modules of the suite whose tests look at how a store is made: to them none is given."""
+NEW = {"postgres": new_postgres_stores, "postgres-pooled": new_pooled_postgres_stores}
 CHOSEN = os.environ.get("LAMPLIGHTER_ENGINES", "sqlite").split(",")
 
 if {"postgres", "postgres-pooled"} & set(CHOSEN):
@@ -102,5 +123,7 @@ if {"redis", "redis-sharded"} & set(CHOSEN):
 @pytest.fixture(params=CHOSEN)
 def fresh_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FreshStore]:
     """Gives the addresses of new, empty stores of one engine."""
-    with ENGINES[request.param](tmp_path) as fresh:
+    engine = request.param
+    new = request.function.__module__.rpartition(".")[2] in MAKING
+    with (NEW.get(engine, ENGINES[engine]) if new else ENGINES[engine])(tmp_path) as fresh:
         yield fresh

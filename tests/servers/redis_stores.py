@@ -19,6 +19,8 @@ from lamplighter.engines.redis.keys import EXPIRING, KINDS
 from tests.servers.valkey import ServerFailed, any_program, start
 
 GIVEN = "LAMPLIGHTER_TEST_REDIS"
+_GONE = -2
+"""Answer of PTTL for a key that has expired in the meantime."""
 
 
 class _Shared:
@@ -92,25 +94,31 @@ def _clear(url: str, prefixes: list[str]) -> None:
     with client_of(url) as client:
         for prefix in prefixes:
             keys: list[bytes] = list(client.scan_iter(match=f"{{{prefix}:*", count=1000))
-            wrong += [problem for key in keys for problem in _problems(client, key)]
             for place in range(0, len(keys), 1000):
-                client.unlink(*keys[place : place + 1000])
+                some = keys[place : place + 1000]
+                wrong += _problems(client, some)
+                client.unlink(*some)
     assert not wrong, f"keys that are not as described: {wrong[:5]}"
 
 
-def _problems(client: redis.Redis, key: bytes) -> list[str]:
-    """Say what is wrong with a key: nobody knows it, it is of another type, or it expires."""
-    kind = key.partition(b"}:")[2].partition(b":")[0].decode()
-    wanted = KINDS.get(kind)
-    if wanted is None:
-        return [f"{key!r} is not known"]
-    found = client.type(key).decode()
-    if found == "none":
-        return []
-    problems = [] if found == wanted else [f"{key!r} is a {found}"]
-    expires = client.pttl(key) >= 0
-    if expires != (kind in EXPIRING):
-        problems.append(f"{key!r} {'expires' if expires else 'never expires'}")
+def _problems(client: redis.Redis, keys: list[bytes]) -> list[str]:
+    """Say what is wrong with keys: nobody knows one, it is of another type, or it expires."""
+    with client.pipeline(transaction=False) as asked:
+        for key in keys:
+            asked.type(key).pttl(key)
+        answers = asked.execute()
+    problems: list[str] = []
+    for key, found, ms in zip(keys, answers[::2], answers[1::2], strict=True):
+        kind = key.partition(b"}:")[2].partition(b":")[0].decode()
+        if kind not in KINDS:
+            problems.append(f"{key!r} is not known")
+            continue
+        if ms == _GONE:
+            continue
+        if found.decode() != KINDS[kind]:
+            problems.append(f"{key!r} is a {found.decode()}")
+        if (ms >= 0) != (kind in EXPIRING):
+            problems.append(f"{key!r} {'expires' if ms >= 0 else 'never expires'}")
     return problems
 
 

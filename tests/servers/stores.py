@@ -1,4 +1,4 @@
-"""New, empty stores on a server that all tests of one process share."""
+"""Empty stores on a server that all tests of one process share."""
 
 import atexit
 import os
@@ -27,6 +27,8 @@ class _Shared:
 
     def __init__(self) -> None:
         self.names = count(1)
+        self.emptied: list[str] = []
+        """Schemas with a store in which nothing is."""
         self._url: str | None = None
         self._stack = ExitStack()
         self._process = 0
@@ -35,6 +37,7 @@ class _Shared:
         if self._url is None:
             given = os.environ.get(GIVEN)
             self._process = os.getpid()
+            self.emptied.clear()
             self._url = self._stack.enter_context(_own_server() if not given else _borrowed(given))
             atexit.register(self.close)
         return self._url
@@ -99,9 +102,7 @@ def postgres_schemas(folder: Path) -> Iterator[Callable[[], str]]:
     def fresh() -> str:
         url = _shared.url()
         names.append(f"s_{next(_shared.names)}")
-        # A server of our own is quick because it may lose what it has: say that we know.
-        known = {} if os.environ.get(GIVEN) else {"durability": "none"}
-        return with_parts(url, **known, schema=names[-1])
+        return _address(url, names[-1])
 
     try:
         yield fresh
@@ -111,10 +112,35 @@ def postgres_schemas(folder: Path) -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
-def pooled_schemas(folder: Path) -> Iterator[Callable[[], str]]:
-    """A new schema for each store, reached through a pooler that changes connections."""
-    with postgres_schemas(folder) as fresh:
-        yield lambda: _pooler.through(fresh())
+def emptied_schemas(folder: Path) -> Iterator[Callable[[], str]]:
+    """The same for tests that see a store only through its port: what they leave is emptied.
+
+    To make a store takes many times as long as most of these tests. The first ones are made by
+    the engine itself; those who come later are given what others have left.
+    """
+    names: list[str] = []
+
+    def fresh() -> str:
+        url, known = _shared.url(), _shared.emptied
+        names.append(known.pop() if known else f"s_{next(_shared.names)}")
+        return _address(url, names[-1])
+
+    try:
+        yield fresh
+    finally:
+        if names:
+            _empty(_shared.url(), names)
+
+
+def pooled(url: str) -> str:
+    """Give the address of such a store as it is through a pooler that changes connections."""
+    return _pooler.through(url)
+
+
+def _address(url: str, schema: str) -> str:
+    # A server of our own is quick because it may lose what it has: say that we know.
+    known = {} if os.environ.get(GIVEN) else {"durability": "none"}
+    return with_parts(url, **known, schema=schema)
 
 
 def with_parts(url: str, database: str | None = None, **options: str) -> str:
@@ -174,3 +200,51 @@ def _drop(url: str, names: list[str]) -> None:
                 )
             except psycopg.errors.LockNotAvailable:
                 continue
+
+
+_EMPTIER = """
+CREATE OR REPLACE FUNCTION pg_temp.empty_store(schema_ regnamespace) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    name_ text;
+    filled_ text;
+BEGIN
+    -- Partitions are made as days go by.
+    FOR name_ IN
+        SELECT c.oid::regclass::text FROM pg_class AS c
+        WHERE c.relnamespace = schema_ AND c.relispartition AND c.relkind = 'r'
+          AND c.relname <> 'done_other'
+    LOOP
+        EXECUTE 'DROP TABLE ' || name_;
+    END LOOP;
+    SELECT string_agg(c.oid::regclass::text, ', ') INTO filled_ FROM pg_class AS c
+    WHERE c.relnamespace = schema_ AND c.relkind = 'r' AND c.relname <> 'meta'
+      AND pg_relation_size(c.oid) > 0;
+    IF filled_ IS NOT NULL THEN
+        EXECUTE 'TRUNCATE ' || filled_;
+    END IF;
+    PERFORM setval(s.seqrelid, s.seqstart, false)
+    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid
+    WHERE c.relnamespace = schema_;
+    -- What the installer has noted stays; else there is what the first migration writes.
+    EXECUTE format(
+        'DELETE FROM %1$s.meta WHERE name NOT IN (''version'', ''functions'', ''program'');'
+        'INSERT INTO %1$s.meta (name, value) VALUES (''settings'', 1)', schema_);
+END $$
+"""
+
+
+def _empty(url: str, names: list[str]) -> None:
+    """Make stores as they were when they were new. One still in use is not used again."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET lock_timeout = '2s'")
+        connection.execute("SET client_min_messages = 'error'")
+        connection.execute(_EMPTIER)
+        for name in names:
+            try:
+                connection.execute("SELECT pg_temp.empty_store(%s::text::regnamespace)", (name,))
+            except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedTable):
+                continue  # nobody has made a store there
+            except psycopg.errors.LockNotAvailable:
+                continue
+            _shared.emptied.append(name)

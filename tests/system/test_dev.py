@@ -270,6 +270,8 @@ async def test_without_a_terminal_the_code_is_reloaded_too_unless_told_otherwise
     (tmp_path / "show.py").write_text(SHOW.replace("old code", "fresh code"))
     await show.shown("reloaded: show.py changed", "its code is replaced")
     show.process.send_signal(signal.SIGTERM)
+    # Of two signals that come together a busy process sees one, and waits for its jobs.
+    await show.shown("stopping: running jobs get 30 s")
     show.process.send_signal(signal.SIGTERM)
     assert await show.ended() == 0
 
@@ -427,6 +429,8 @@ async def test_the_console_shows_the_program_and_kills_its_children(dev, tmp_pat
     assert victim not in {child["pid"] for child in found["children"]}
 
     show.process.send_signal(signal.SIGTERM)
+    # Of two signals that come together a busy process sees one, and waits for its jobs.
+    await show.shown("stopping: running jobs get 30 s")
     show.process.send_signal(signal.SIGTERM)
     assert await show.ended() == 0
     assert "Traceback" not in show.text

@@ -99,8 +99,9 @@ def test_harm_is_paid_for_by_who_did_it_and_leaves_no_process_behind(tmp_path):
     held(poison.run_harm(tmp_path / "harm", LEASE))
 
 
-def test_what_hangs_keeps_others_from_running_for_a_moment_only(tmp_path):
-    held(poison.run_capacity(tmp_path / "capacity", LEASE))
+@pytest.mark.parametrize("kind", ["hang", "stall"])
+def test_what_hangs_keeps_others_from_running_for_a_moment_only(tmp_path, kind):
+    held(poison.run_capacity(tmp_path / "capacity", LEASE, hanging=(kind,)))
 
 
 def test_how_long_a_child_takes_to_start_is_not_held_against_what_replaces_it(tmp_path):

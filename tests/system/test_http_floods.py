@@ -27,7 +27,7 @@ FULL = os.environ.get("LAMPLIGHTER_FLOOD") == "1"
 SOCKETS = 2_000 if FULL else 300
 CONNECTIONS = 1_000 if FULL else 150
 """What the service takes at once; the default in full."""
-SECONDS = 5.0 if FULL else 1.0
+SECONDS = 5.0 if FULL else 0.5
 """How long each large body is sent again and again, several at once."""
 AT_ONCE = 4
 MEMORY = (AT_ONCE * 16 + 32) * 2**20
@@ -37,8 +37,10 @@ CALM_MS = 250.0
 CALM_TIMES = 5.0
 """And otherwise this many times what it was before."""
 PATIENCE = 60.0
+TIMES = 3 if FULL else 1
+"""Seconds that the service gives to a head, a body and the reading of an answer."""
 LONGEST = 40.0
-"""Seconds after which no slow socket may be left: each of its times is 3 seconds here."""
+"""Seconds after which no slow socket may be left."""
 HEAD = b"%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"
 JSON, LINES = b"application/json", b"application/x-ndjson"
 
@@ -75,9 +77,9 @@ def service(tmp_path_factory) -> Iterator[Service]:
         "LAMPLIGHTER_URL": f"sqlite:///{folder}/jobs.db",
         "LAMPLIGHTER_HTTP_UNKNOWN_TYPES": "1",
         "LAMPLIGHTER_HTTP_CONNECTIONS": str(CONNECTIONS),
-        "LAMPLIGHTER_HTTP_HEADER_TIMEOUT": "3",
-        "LAMPLIGHTER_HTTP_BODY_TIMEOUT": "3",
-        "LAMPLIGHTER_HTTP_WRITE_TIMEOUT": "3",
+        "LAMPLIGHTER_HTTP_HEADER_TIMEOUT": str(TIMES),
+        "LAMPLIGHTER_HTTP_BODY_TIMEOUT": str(TIMES),
+        "LAMPLIGHTER_HTTP_WRITE_TIMEOUT": str(TIMES),
         "LAMPLIGHTER_GRACE": "1",
     }
     with subprocess.Popen(

@@ -6,7 +6,6 @@ import platform
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata
 
 from lamplighter.observability.metrics import BUILD_INFO, CAPPED, OTHER, Kind, Metric
 
@@ -146,6 +145,9 @@ class Meter:
 
 def tell_build(meter: Meter) -> None:
     """Say what runs here."""
+    # A sixth of what a worker's process imports, and most of them tell nobody.
+    from importlib import metadata  # noqa: PLC0415 - dear to import
+
     try:
         version = metadata.version("lamplighter")
     except metadata.PackageNotFoundError:  # run from a checkout that is not installed

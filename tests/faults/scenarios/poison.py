@@ -74,11 +74,17 @@ def run_harm(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
     return run(folder, "small", plan, ground=ground)
 
 
-def run_capacity(folder: Path, lease: float, *, ground: Ground = SQLITE) -> Verdict:
+def run_capacity(
+    folder: Path,
+    lease: float,
+    *,
+    ground: Ground = SQLITE,
+    hanging: tuple[str, ...] = ("hang", "stall"),
+) -> Verdict:
     """Only see to it that those that hang do not keep others from running for long."""
     # Half of it again, because others may use the machine as well.
     back = CAPACITY_BACK * 1.5
-    plan = Plan(lease=lease, kinds=(), hanging=("hang", "stall"), back=back, patience=40)
+    plan = Plan(lease=lease, kinds=(), hanging=hanging, back=back, patience=40)
     return run(folder, "small", plan, ground=ground)
 
 

@@ -36,11 +36,14 @@ class Store:
         return asyncio.run(opened())
 
     def submit(self, type: str = "charge", *, tags: Sequence[str] = (), **fields) -> str:
-        job_id = compose(runtime.now_ms(), 0, runtime.random_bits(70))
-        extras = Extras(tags=tuple(tags))
-        new = NewJob(id=job_id, type=type, args=b'{"order": "o-1"}', extras=extras, **fields)
-        self.run(lambda engine: engine.jobs.submit([new]))
+        (job_id,) = self.submit_many(1, type, extras=Extras(tags=tuple(tags)), **fields)
         return job_id
+
+    def submit_many(self, count: int, type: str = "charge", **fields) -> list[str]:
+        ids = [compose(runtime.now_ms(), 0, runtime.random_bits(70)) for _ in range(count)]
+        new = [NewJob(id=one, type=type, args=b'{"order": "o-1"}', **fields) for one in ids]
+        self.run(lambda engine: engine.jobs.submit(new))
+        return ids
 
     def claim(self, engine: Engine, type: str, queue: str = "default"):
         return engine.jobs.claim(

@@ -129,8 +129,7 @@ def test_another_programs_file_is_named_and_left_alone(lamplighter, home):
 
 
 def test_a_damaged_file_is_found(lamplighter, store, home):
-    for _ in range(300):
-        store.submit()
+    store.submit_many(300)
     path = home / "jobs.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

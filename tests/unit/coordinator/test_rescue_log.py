@@ -10,6 +10,7 @@ from lamplighter.observability import failures
 from lamplighter.observability.failures import IN_FULL, process_log
 from lamplighter.port.conformance.builders import claim, new_job, submit
 from lamplighter.worker.burial import Burial
+from tests.unit.server.clocks import Clock
 
 SETTINGS = Settings()
 
@@ -23,9 +24,10 @@ async def engine(tmp_path):
 
 
 async def lose(engine, count: int) -> None:
-    await submit(engine, *(new_job() for _ in range(count)))
-    await claim(engine, count, lease_ms=1)
-    await runtime.sleep(0.01)
+    """Let jobs be claimed a minute ago by somebody who has not been heard of since."""
+    with runtime.install(Clock(-60.0)):
+        await submit(engine, *(new_job() for _ in range(count)))
+        await claim(engine, count, lease_ms=1)
 
 
 def held_back(caplog) -> list[str]:

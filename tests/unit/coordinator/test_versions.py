@@ -14,6 +14,7 @@ from lamplighter.model.job import NO_VERSION, Delivery, ErrorInfo, JobState, Ref
 from lamplighter.model.outcome import Misfit
 from lamplighter.port.conformance.builders import claim, new_job, settle, submit
 from lamplighter.port.values import NewWorker, TypeInfo
+from tests.unit.server.clocks import Clock
 
 SETTINGS = Settings()
 OLD = '{"properties": {"a": {}}, "additionalProperties": false}'
@@ -179,9 +180,9 @@ async def test_only_one_leads_and_gives_it_up_at_its_end(engine):
     await second.step()
     assert await taken(engine, "version:2") == set()
     await first.stop()
-    await runtime.sleep(0.01)
 
-    assert await engine.membership.lead(ROLE, "somebody", 1_000)
+    with runtime.install(Clock(0.1)):
+        assert await engine.membership.lead(ROLE, "somebody", 1_000)
     assert (await engine.inspector.job(job_id)).state is JobState.WAITING
 
 
@@ -202,9 +203,9 @@ async def test_who_has_just_joined_looks_also_where_another_leads(engine):
 
 @pytest.mark.parametrize("delivery", Delivery)
 async def test_what_a_vanished_watch_held_is_given_back_uncharged(engine, delivery):
-    (job_id,) = await misfits(engine, delivery=delivery)
-    await claim(engine, 1, requirements=(NO_VERSION,), worker=f"{WORKER}gone", lease_ms=1)
-    await runtime.sleep(0.01)
+    with runtime.install(Clock(-60.0)):
+        (job_id,) = await misfits(engine, delivery=delivery)
+        await claim(engine, 1, requirements=(NO_VERSION,), worker=f"{WORKER}gone", lease_ms=1)
 
     await Rescuer(engine, SETTINGS).step()
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,28 @@ class Receipt:
 async def charge(order_id: str, cents: int = 100) -> Receipt:
     return Receipt(order_id, cents)
 """
+
+
+class Leaping(runtime.System):
+    """A clock that stands still, but for what is slept: that has passed at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def leaping() -> Iterator[Leaping]:
+    """Pauses between requests take no time, however slow the machine is."""
+    with runtime.install(clock := Leaping()):
+        yield clock
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ async def test_a_lost_answer_of_a_batch_makes_no_second_jobs(address, store):
         b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 3\r\n\r\nbad",
     ],
 )
-async def test_a_service_that_is_busy_is_asked_again(address, refusal):
+async def test_a_service_that_is_busy_is_asked_again(address, refusal, leaping):
     async def answer(number: int, request: bytes) -> bytes:
         return await forwarded(address, request) if number == 2 else refusal
 
@@ -71,7 +71,7 @@ async def test_a_service_that_is_busy_is_asked_again(address, refusal):
         assert runtime.monotonic() - began >= 2
 
 
-async def test_what_stays_busy_is_told_as_what_it_is():
+async def test_what_stays_busy_is_told_as_what_it_is(leaping):
     async def answer(number: int, request: bytes) -> bytes:
         return busy(b"503 Service Unavailable", b"store-unreachable")
 
@@ -100,7 +100,7 @@ async def test_what_may_not_be_repeated_is_not():
     assert len(asked) == 2
 
 
-async def test_each_submission_carries_a_key_and_repeats_it():
+async def test_each_submission_carries_a_key_and_repeats_it(leaping):
     keys: list[str] = []
 
     async def answer(number: int, request: bytes) -> bytes | None:

@@ -6,7 +6,9 @@ from lamplighter import runtime
 class Clock(runtime.System):
     """The real world, some seconds later."""
 
-    later = 0.0
+    def __init__(self, later: float = 0.0) -> None:
+        super().__init__()
+        self.later = later
 
     def now_ms(self) -> int:
         return super().now_ms() + round(self.later * 1000)

@@ -8,6 +8,7 @@ from lamplighter import runtime
 from lamplighter.server import openapi
 from lamplighter.server.auth import Principal
 from lamplighter.server.routes import TABLE
+from tests.unit.server.clocks import Clock
 from tests.unit.server.test_tokens import issue
 
 DOCUMENT = openapi.document(TABLE)
@@ -193,11 +194,13 @@ async def test_reading_takes_what_caches_send(scene):
 # ── waiting ──────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_request_waits_for_the_end_of_a_job(scene):
+async def test_a_request_waits_for_the_end_of_a_job(scene, calls):
     job_id = await scene.submit()
     claim = await scene.claim()
+    calls.clear()
     waiting = asyncio.create_task(scene.call("GET", f"/v1/jobs/{job_id}?wait=20"))
-    await runtime.sleep(0.3)
+    while not calls["job"]:  # noqa: ASYNC110 - the store tells nobody that it was read
+        await asyncio.sleep(0.001)
     assert not waiting.done()
     await scene.succeed(claim)
     answer = await asyncio.wait_for(waiting, 5)
@@ -242,8 +245,8 @@ async def test_a_wait_that_cannot_be_is_refused(scene, wait):
 
 
 async def test_jobs_are_listed_by_when_they_were_created(scene):
-    first = await scene.submit()
-    await runtime.sleep(0.02)
+    with runtime.install(Clock(-0.02)):
+        first = await scene.submit()
     between = (await scene.call("GET", f"/v1/jobs/{first}")).json["created_at"]
     second = await scene.submit()
     created = (await scene.call("GET", f"/v1/jobs/{second}")).json["created_at"]

@@ -43,6 +43,8 @@ def lamplighter_app():
     return jobs.app
 """
 
+OTHERS = ("anyio", "hypothesispytest", "randomly", "timeout", "valkey", "xdist")
+"""Plugins that happen to be installed here; loading them is most of what such a run takes."""
 ASYNCIO = ["asyncio_mode = auto", "asyncio_default_fixture_loop_scope = function"]
 
 
@@ -52,8 +54,9 @@ def run_pytest(folder: Path, *, app: str = "") -> subprocess.CompletedProcess[st
     settings = ["[pytest]", *ASYNCIO, "filterwarnings = error"]
     settings += [f"lamplighter_app = {app}"] if app else []
     (folder / "pytest.ini").write_text("\n".join(settings))
+    without = [word for name in ("cacheprovider", *OTHERS) for word in ("-p", f"no:{name}")]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin()],
+        [sys.executable, "-m", "pytest", "-q", *without, *plugin()],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -222,6 +222,12 @@ class Clock:
         await asyncio.sleep(0)
 
 
+async def turns(count: int = 50) -> None:
+    """Let all that is ready on the loop, and all that this makes ready, go as far as it can."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
     """Wait for a condition; a test that waits in vain fails here."""
     async with asyncio.timeout(seconds):

@@ -7,7 +7,7 @@ import pytest
 from lamplighter import CancelRequested, TimedOut
 from lamplighter.worker.driving import driven
 from lamplighter.worker.run import Stop
-from tests.unit.worker.fakes import make_run
+from tests.unit.worker.fakes import make_run, turns
 
 
 async def work():
@@ -25,7 +25,7 @@ class Driven:
         return await driven(self.run, handler)
 
     async def stopped(self, why: Stop):
-        await asyncio.sleep(0.01)
+        await turns()
         self.run.stop = why
         self.task.cancel()
         return await self.task
@@ -103,10 +103,10 @@ async def test_only_the_first_cancellation_is_renamed():
                 seen.append(type(error))
 
     driven = Driven(handler())
-    await asyncio.sleep(0.01)
+    await turns()
     driven.run.stop = Stop.TIMEOUT
     driven.task.cancel()
-    await asyncio.sleep(0.01)
+    await turns()
     driven.task.cancel()
     await driven.task
 

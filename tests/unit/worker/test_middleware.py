@@ -24,7 +24,7 @@ from lamplighter.model.outcome import (
 from lamplighter.worker.executor import Executor
 from lamplighter.worker.pulse import Pulse
 from lamplighter.worker.run import Stop
-from tests.unit.worker.fakes import FakeLink, make_run, until
+from tests.unit.worker.fakes import FakeLink, make_run, turns, until
 
 trace = contextvars.ContextVar("trace", default="none")
 
@@ -169,7 +169,7 @@ async def test_a_thread_that_is_told_to_stop_keeps_its_slot_until_it_ends():
     bench.executor.offer([run])
     await asyncio.to_thread(started.wait, 10)
     bench.executor.stop([run.number], Stop.CANCEL)
-    await asyncio.sleep(0.05)
+    await turns()
     assert run.number in bench.executor.running
     release.set()
 

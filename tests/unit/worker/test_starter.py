@@ -13,7 +13,7 @@ from lamplighter.worker.executor import MARGIN
 from lamplighter.worker.link import Started
 from lamplighter.worker.run import Run, Stop
 from lamplighter.worker.starter import Starter
-from tests.unit.worker.fakes import make_engine, make_run, until
+from tests.unit.worker.fakes import make_engine, make_run, turns, until
 from tests.unit.worker.test_alone import Processes
 from tests.unit.worker.test_executor import Bench as ExecutorBench
 
@@ -57,7 +57,7 @@ async def test_a_handler_is_called_after_its_mark_and_the_report(bench):
     bench.jobs.gate = asyncio.Event()
     run = bench.run(0)
     bench.executor.offer([run])
-    await asyncio.sleep(0.02)
+    await turns()
     assert (bench.called, bench.link.of(Started)) == ([], [])
     assert bench.executor.shared.free == 3
 
@@ -82,7 +82,7 @@ async def test_starts_that_come_together_are_marked_by_one_write(bench):
 async def test_what_comes_while_one_batch_is_marked_forms_the_next(bench):
     bench.jobs.gate = asyncio.Event()
     bench.executor.offer([bench.run(0)])
-    await asyncio.sleep(0.01)
+    await turns()
     for number in (1, 2, 3):
         bench.executor.offer([bench.run(number)])
     bench.jobs.gate.set()
@@ -158,13 +158,13 @@ async def test_a_mark_that_breaks_is_tried_again(bench):
 async def test_what_is_stopped_while_its_start_is_marked_never_starts(bench, why, outcome):
     bench.jobs.gate = asyncio.Event()
     bench.executor.offer([bench.run(0)])
-    await asyncio.sleep(0.01)
+    await turns()
 
     bench.executor.stop([0], why)
     assert bench.outcomes == {0: outcome}
     bench.jobs.gate.set()
     await until(bench.marks)
-    await asyncio.sleep(0.01)
+    await turns()
 
     assert bench.called == []
     assert bench.executor.shared.free == 4
@@ -173,13 +173,13 @@ async def test_what_is_stopped_while_its_start_is_marked_never_starts(bench, why
 async def test_what_is_being_marked_when_the_child_ends_is_given_back(bench):
     bench.jobs.gate = asyncio.Event()
     bench.executor.offer([bench.run(0)])
-    await asyncio.sleep(0.01)
+    await turns()
 
     bench.executor.close()
     assert bench.outcomes == {0: Released()}
     bench.jobs.gate.set()
     await until(bench.marks)
-    await asyncio.sleep(0.01)
+    await turns()
 
     assert bench.called == []
 
@@ -199,11 +199,11 @@ async def test_after_a_standstill_a_marked_claim_is_asked_about_and_marked_only_
     run = bench.run(0)
     run.vouched_at = bench.pulse._last
     bench.executor.offer([run])
-    await asyncio.sleep(0.01)
+    await turns()
     bench.pulse._last -= 10.0  # the loop stood still
     bench.jobs.gate.set()
     await until(lambda: run.claim.started)
-    await asyncio.sleep(0.01)
+    await turns()
     assert bench.called == []
 
     asked, asked_at = bench.pulse.answered()
@@ -242,7 +242,7 @@ async def lone(bench):
 async def test_a_start_alone_is_marked_when_its_process_is_ready(lone):
     run, other = lone.run(0), lone.run(1, once=False)
     lone.executor.offer([run, other])
-    await asyncio.sleep(0.01)
+    await turns()
     assert (lone.place.prepared, lone.place.started) == ([0], [1])
     assert (lone.marks(), lone.executor.alone.free) == ([], 0)
     assert [[n for n, _ in said.runs] for said in lone.link.of(Started)] == [[1]]
@@ -288,7 +288,7 @@ async def test_a_run_whose_process_cannot_start_was_never_marked(lone):
     failed = Failed(ErrorInfo(type="ProcessNotStarted", message="no"), began=False)
     lone.executor.ended_alone(run, failed)
     lone.executor.prepared(run)
-    await asyncio.sleep(0.01)
+    await turns()
 
     assert (lone.marks(), lone.outcomes) == ([], {0: failed})
     assert (lone.executor.alone.free, lone.executor.marking) == (2, {})
@@ -307,7 +307,7 @@ async def test_what_is_stopped_before_its_start_alone_is_marked_never_starts(
     lone.executor.offer([run])
     if ready:
         lone.executor.prepared(run)
-        await asyncio.sleep(0.01)
+        await turns()
 
     if why is Stop.DRAIN:
         lone.executor.close()
@@ -315,7 +315,7 @@ async def test_what_is_stopped_before_its_start_alone_is_marked_never_starts(
         lone.executor.stop([0], why)
     assert (lone.place.stopped, lone.outcomes) == ([(0, why)], {0: outcome})
     lone.jobs.gate.set()
-    await asyncio.sleep(0.02)
+    await turns()
 
     assert lone.place.started == []
     assert lone.executor.alone.free == 2
@@ -331,7 +331,7 @@ async def test_what_is_stopped_while_its_report_leaves_does_not_start_alone(lone
     assert lone.outcomes == {0: Cancelled()}
 
     lone.link.unblocked.set()
-    await asyncio.sleep(0.01)
+    await turns()
 
     assert lone.place.started == []
     assert lone.executor.alone.free == 2
