@@ -27,8 +27,8 @@ WHOLE = (
     LIBRARY
     + """
 local flags, lane, seq, due, created, body = unpack(ARGV, 1, 6)
-local fresh = pack_head('W', tonumber(flags), tonumber(lane), tonumber(seq), tonumber(due),
-  tonumber(created)) .. body
+local fresh = struct.pack(JOB_HEAD, 'W', tonumber(flags), tonumber(lane), tonumber(seq),
+  tonumber(due), tonumber(created)) .. body
 local job = unpack_job(fresh)
 assert(pack_job(job) == fresh)
 local given = cjson.decode(ARGV[7])
@@ -39,15 +39,19 @@ job.result = given.has_result and ARGV[8] or nil
 job.error = ARGV[9]
 local changed = pack_job(job)
 assert(pack_job(unpack_job(changed)) == changed)
-local state, flags_, lane_, seq_, due_, created_ = head(changed)
-assert(state == job.state and lane_ == job.lane and seq_ == job.seq and due_ == job.due)
-assert(args_size(changed) == #job.args and cost(changed) == job.cost)
-assert(last_lease(changed) == job.lease and last_nonce(changed) == job.nonce)
-assert(tenant_of(changed) == job.tenant)
-local run = pack_run(job.lease + 1, 99, 7, job.nonce, 30000, job.worker)
-local lease, nonce, lease_ms, claimed, handout, worker = unpack_run(run)
-assert(lease == job.lease + 1 and nonce == job.nonce and lease_ms == 30000 and claimed == 99)
-assert(handout == 7 and worker == job.worker)
+assert(job_state(changed) == job.state and job_lane(changed) == job.lane)
+assert(job_seq(changed) == job.seq and job_due(changed) == job.due)
+assert(job_created(changed) == job.created and job_attempt(changed) == job.attempt)
+assert(job_args_size(changed) == #job.args and job_cost(changed) == job.cost)
+assert(job_lease(changed) == job.lease and job_nonce(changed) == job.nonce)
+assert(job_finished(changed) == job.finished and job_claimed(changed) == job.claimed)
+assert(job_tenant(changed) == job.tenant)
+local run = pack_run({ lease = job.lease + 1, claimed = 99, handout = 7, nonce = job.nonce,
+  lease_ms = 30000, started = 0, worker = job.worker })
+local claim = unpack_run(run)
+assert(claim.lease == job.lease + 1 and claim.nonce == job.nonce and claim.lease_ms == 30000)
+assert(claim.claimed == 99 and claim.handout == 7 and claim.worker == job.worker)
+assert(run_lease_ms(run) == 30000 and run_started(run) == 0)
 local finished = struct.pack('<I8', 4321)
 return { fresh, changed, run, succeeded(changed, run, finished, job.result, job.note) }
 """
@@ -206,9 +210,10 @@ def test_marks_get_their_time_from_the_script(admin: redis.Redis):
 
 
 def test_an_attempt_is_read_as_it_was_written(admin: redis.Redis):
-    script = _read("lib/attempt.lua") + (
-        "\nreturn pack_attempt(3, 4, 2, 1700000000000, 1700000000009, ARGV[1], ARGV[2], 'failed',"
-        " ARGV[3])"
+    script = LIBRARY + (
+        "return pack_attempt({ generation = 3, lease = 4, number = 2, claimed = 1700000000000,"
+        " finished = 1700000000009, nonce = ARGV[1], worker = ARGV[2], outcome = 'failed',"
+        " error = ARGV[3] })"
     )
     error = ErrorInfo(type="Boom", message="é")
 

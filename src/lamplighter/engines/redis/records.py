@@ -1,6 +1,6 @@
-"""Jobs as the store keeps them, packed into one value each. `lua/lib/record.lua` is the other side.
+"""Jobs, claims and attempts, to and from their packed values: see `layout.py`.
 
-Nothing else in Python knows what a value looks like. Ids are not in it: they are its key.
+Ids are not in a value: they are its key.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from functools import lru_cache
-from struct import Struct
 
 from lamplighter.engines.redis import inputs
+from lamplighter.engines.redis.layout import ATTEMPT, JOB, RUN
 from lamplighter.model.job import (
     NO_EXTRAS,
     Attempt,
@@ -27,23 +27,30 @@ from lamplighter.port import rows, texts
 Lane = tuple[str, Level, str, str]
 """Queue, level, type, requirement."""
 
-SUSPECT, AT_MOST_ONCE, RESULT, REASON, NOTE, SCHEDULE, HELD = 1, 2, 4, 8, 16, 32, 64
+SUSPECT, AT_MOST_ONCE, RESULT, REASON, NOTE, SCHEDULE, HELD = JOB.flags.values()
 
-_HEAD = "cBIQQQ"
-_STORY = "IIIII"
-_CLAIMED = "QIQQ16s"
-_LENGTHS = "HIIHIHIIH"
-_FIXED = Struct(f"<{_HEAD}{_STORY}{_CLAIMED}{_LENGTHS}")
-_PARTS = _FIXED.size
-_REST = Struct(f"<{_STORY}{_CLAIMED}")
-_SIZES = Struct(f"<{_LENGTHS}")
-_RUN = Struct("<IQQ16sQB")
-_LEASE = Struct("<I")
-_LEASE_AT = 58
-_ATTEMPT = Struct("<IIIQQ16sHHI")
+# A new job: its script writes the head, the rest up to the sizes of its texts is zero but for the
+# cost, and so are the sizes of texts that it gets when it ends.
+_COST = JOB.struct("cost")
+_NOTHING_YET = bytes(JOB.at("tenant") - JOB.at("generation"))
+_NEW = _COST.pack(1) + _NOTHING_YET
+_SIZES = JOB.struct("tenant", "args", "extras", "schedule")
+_NO_END = bytes(JOB.size - JOB.at("error"))
+_TEXTS = JOB.size
+
+_SEEN = JOB.reader(
+    *("flags", "due", "created", "cost", "generation", "attempt", "crashes", "losses"),
+    *("tenant", "args", "extras", "schedule"),
+)
+"""What a worker sees."""
+_STORY = JOB.reader(
+    *("state", "flags", "finished", "lease", "claimed", "handout", "nonce"), *JOB.texts
+)
+"""What became of it."""
+_LEASE = JOB.reader("lease")
+_RUN = RUN.struct(*RUN.fields)
+_ATTEMPT = ATTEMPT.struct(*ATTEMPT.fields)
 _NO_NONCE = bytes(16)
-_NEW = _REST.pack(1, 0, 0, 0, 0, 0, 0, 0, 0, _NO_NONCE)
-"""What has happened to a new job of the usual cost: nothing."""
 
 _LEVELS = {level.value: level for level in Level}
 _AT_LEAST_ONCE = Delivery.AT_LEAST_ONCE
@@ -68,16 +75,16 @@ def body_of(job: NewJob, occurrence: bytes = b"") -> bytes:
     tenant, args = job.tenant.encode(), job.args
     if 0 in tenant or len(tenant) > inputs.LONGEST_TENANT:
         raise inputs.bad_tenant(job.tenant, len(tenant))
-    rest = _NEW if job.cost == 1 else _REST.pack(job.cost, 0, 0, 0, 0, 0, 0, 0, 0, _NO_NONCE)
+    numbers = _NEW if job.cost == 1 else _COST.pack(job.cost) + _NOTHING_YET
     if job.extras is NO_EXTRAS and job.schedule is None and not occurrence:
-        sizes = _SIZES.pack(len(tenant), len(args), 0, 0, 0, 0, 0, 0, 0)
-        return b"%b%b%b%b" % (rest, sizes, tenant, args)
+        sizes = _SIZES.pack(len(tenant), len(args), 0, 0)
+        return b"%b%b%b%b%b" % (numbers, sizes, _NO_END, tenant, args)
     extras = (texts.extras_to_text(job.extras) or "").encode()
     schedule = occurrence or (job.schedule or "").encode()
     if not occurrence and 0 in schedule:
         raise inputs.with_nul(job.schedule or "")
-    sizes = _SIZES.pack(len(tenant), len(args), len(extras), len(schedule), 0, 0, 0, 0, 0)
-    return b"".join((rest, sizes, tenant, args, extras, schedule))
+    sizes = _SIZES.pack(len(tenant), len(args), len(extras), len(schedule))
+    return b"".join((numbers, sizes, _NO_END, tenant, args, extras, schedule))
 
 
 def occurrence_of(schedule_id: str, due_ms: int) -> bytes:
@@ -123,10 +130,10 @@ def lane_of(text: bytes) -> Lane:
 def job_of(job_id: str, value: bytes, lane: Lane) -> Job:
     """Read the job a worker sees."""
     (
-        _, flags, _, _, due, created, cost, generation, attempt, crashes, losses,
-        _, _, _, _, _, tenant, args, extras, schedule, _, _, _, _, _,
-    ) = _FIXED.unpack_from(value)  # fmt: skip
-    args_at = _PARTS + tenant
+        flags, due, created, cost, generation, attempt, crashes, losses,
+        tenant, args, extras, schedule,
+    ) = _SEEN.unpack_from(value)  # fmt: skip
+    args_at = _TEXTS + tenant
     extras_at = args_at + args
     schedule_at = extras_at + extras
     return Job(
@@ -135,7 +142,7 @@ def job_of(job_id: str, value: bytes, lane: Lane) -> Job:
         args=value[args_at:extras_at],
         queue=lane[0],
         level=lane[1],
-        tenant=value[_PARTS:args_at].decode(),
+        tenant=value[_TEXTS:args_at].decode(),
         due_at_ms=due,
         created_at_ms=created,
         delivery=Delivery.AT_MOST_ONCE if flags & AT_MOST_ONCE else _AT_LEAST_ONCE,
@@ -174,7 +181,7 @@ def holder_of(run: bytes) -> str:
 
 def last_lease(value: bytes) -> int:
     """Give the number of the last claim that was written down; a running one is not."""
-    return _LEASE.unpack_from(value, _LEASE_AT)[0]
+    return _LEASE.unpack_from(value)[0]
 
 
 def record_of(
@@ -194,16 +201,14 @@ def record_of(
 
     ``unstarted`` has what its worker said last of the jobs whose handlers were not called.
     """
-    fixed = _FIXED.unpack_from(value)
-    flags: int = fixed[1]
-    finished, lease, claimed, handout, nonce = fixed[11:16]
-    place = _PARTS + sum(fixed[16:20])
-    parts: list[bytes] = []
-    for size in fixed[20:25]:
-        parts.append(value[place : place + size])
+    letter, flags, finished, lease, claimed, handout, nonce, *sizes = _STORY.unpack_from(value)
+    place = _TEXTS
+    texts_of: list[bytes] = []
+    for size in sizes:
+        texts_of.append(value[place : place + size])
         place += size
-    error, worker, reason, result, note = parts
-    state, started = _STATES[fixed[0]], 1
+    error, worker, reason, result, note = texts_of[4:]
+    state, started = _STATES[letter], 1
     if run is not None:
         lease, claimed, handout, nonce, _, started = _RUN.unpack_from(run)
         worker, state = run[_RUN.size :], "running"

@@ -1,7 +1,7 @@
 """Schedules, their runs and plans for them, as the store keeps and takes them.
 
-The other side: `lua/lib/schedule.lua`, `lua/lib/runs.lua`, `lua/fire.lua`. Nothing else in Python
-knows what they look like.
+A schedule is declared in `layout.py`; of runs and plans the other side is `lua/lib/runs.lua` and
+`lua/fire.lua`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 
 from lamplighter.engines.redis import inputs, records
+from lamplighter.engines.redis.layout import SCHEDULE
 from lamplighter.model.errors import InvalidName
 from lamplighter.model.names import KEY_LIMIT, shown
 from lamplighter.port import texts
@@ -46,8 +47,11 @@ _KINDS_READ = {letter: kind for kind, letter in _KINDS.items()}
 _LONGEST_ID = 4 * KEY_LIMIT
 _HOLDER = "schedule"
 """Who holds a schedule that its own policy holds."""
-_SCHEDULE = Struct("<IIBQqqQQQQqq26s26sHHHHH")
-_DUE, _LAST_DUE = 1, 2
+_SCHEDULE = SCHEDULE.reader(
+    *("failures", "backfilling", "flags", "version", "cursor", "due", "created", "changed"),
+    *("fired", "skipped", "last_due", "last_job", *SCHEDULE.texts),
+)
+_DUE, _LAST_DUE = SCHEDULE.flags["due"], SCHEDULE.flags["last_due"]
 _NO_JOB = bytes(26)
 _PLAN = Struct("<QqqBqIIHH")
 _RUN = Struct("<qcc")
@@ -143,8 +147,8 @@ def schedule_of(name: bytes, value: bytes, spec: bytes) -> ScheduleRecord:
 def due_of(name: bytes, value: bytes, spec: bytes) -> DueSchedule:
     """Read a schedule that is to be planned."""
     (
-        failures, backfilling, flags, version, cursor, due, created, changed, fired, skipped, _,
-        last_due, _, last_job, tenant, type_, zones, hold, backfill,
+        failures, backfilling, flags, version, cursor, due, created, changed, fired, skipped,
+        last_due, last_job, tenant, type_, zones, hold, backfill,
     ) = _SCHEDULE.unpack_from(value)  # fmt: skip
     type_at = _SCHEDULE.size + tenant
     zones_at = type_at + type_

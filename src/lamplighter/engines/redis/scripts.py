@@ -1,7 +1,8 @@
 """Loads the Lua files: each with what it includes, and with the name the server knows it by.
 
-Of an include only those functions are pasted that the script needs: the server makes all functions
-of a script anew whenever it runs, and that is a good part of what a small script costs.
+Of an include only those functions and constants are pasted that the script needs: the server makes
+all functions of a script anew whenever it runs, and that is a good part of what a small one costs.
+A line ``--@layout job`` becomes what `layout.py` makes of the layout of that name.
 
 A line `--@flags allow-oom` in the header of a script lets it run when the server's memory is used
 up: what ends, frees or keeps a job alive must go on then. The server takes flags from a first line
@@ -22,8 +23,15 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
+from lamplighter.engines.redis.layout import LAYOUTS
+
 _INCLUDE = re.compile(r"^--@include (\S+)[ \t]*$", re.MULTILINE)
-_FUNCTION = re.compile(r"^local function (\w+)\(.*?^end$", re.MULTILINE | re.DOTALL)
+_LAYOUT = re.compile(r"^--@layout (\w+)[ \t]*$", re.MULTILINE)
+_DEFINITION = re.compile(
+    r"^local (?:function (?P<function>\w+)\(.*?^end"
+    r"|(?P<constant>[A-Z]\w*) = (?:\d+|'[^'\n]*'))$\n?",
+    re.MULTILINE | re.DOTALL,
+)
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _REMARK = re.compile(r"^--(?!@).*\n", re.MULTILINE)
 _UNGUARDED = re.compile(r"^--@unguarded[ \t]*$", re.MULTILINE)
@@ -88,29 +96,35 @@ def _pasted(name: str) -> str:
     needed = _needed(text, parts.values())
 
     def wanted(found: re.Match[str]) -> str:
-        return found[0] if found[1] in needed else ""
+        return found[0] if _name(found) in needed else ""
 
     def include(found: re.Match[str]) -> str:
-        return _FUNCTION.sub(wanted, _REMARK.sub("", parts[found[1]])).strip("\n")
+        return _DEFINITION.sub(wanted, _REMARK.sub("", parts[found[1]])).strip("\n")
 
     return _guarded(_INCLUDE.sub(include, text))
 
 
 def _needed(text: str, parts: Iterable[str]) -> set[str]:
-    """Give the functions of the parts that a script names, and those that these name."""
-    functions = {found[1]: found[0] for part in parts for found in _FUNCTION.finditer(part)}
-    rest = "".join(_FUNCTION.sub("", _REMARK.sub("", part)) for part in parts)
+    """Return what a script names of the definitions in the parts, and what these name."""
+    parts = [_REMARK.sub("", part) for part in parts]
+    definitions = {_name(found): found[0] for part in parts for found in _DEFINITION.finditer(part)}
+    rest = "".join(_DEFINITION.sub("", part) for part in parts)
     needed: set[str] = set()
     looked_at = [_REMARK.sub("", text), rest]
     while looked_at:
-        new = functions.keys() & set(_WORD.findall(looked_at.pop())) - needed
+        new = definitions.keys() & set(_WORD.findall(looked_at.pop())) - needed
         needed |= new
-        looked_at += [functions[one] for one in new]
+        looked_at += [definitions[one] for one in new]
     return needed
 
 
+def _name(definition: re.Match[str]) -> str:
+    return definition["function"] or definition["constant"]
+
+
 def _read(path: str) -> str:
-    return _folder().joinpath(*path.split("/")).read_text(encoding="utf-8")
+    text = _folder().joinpath(*path.split("/")).read_text(encoding="utf-8")
+    return _LAYOUT.sub(lambda found: LAYOUTS[found[1]].lua(), text)
 
 
 def _folder() -> Traversable:

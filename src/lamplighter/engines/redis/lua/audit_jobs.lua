@@ -23,8 +23,7 @@ end
 
 local function check_running(id, run)
   count('running')
-  local _, _, lease_ms = unpack_run(run)
-  local span = string.format('%.0f', lease_ms)
+  local span = string.format('%.0f', run_lease_ms(run))
   if not redis.call('ZSCORE', P .. 'lease:' .. span, id) then
     fault(id, 'runs, but is not in lease:', span)
   end
@@ -34,9 +33,8 @@ local function check_running(id, run)
 end
 
 local function check_place(id, value, in_turn)
-  local _, _, lane, seq, due = head(value)
-  local turn = turn_key(P, lane, tenant_of(value))
-  local at = redis.call('ZSCORE', turn, member_of(seq, id))
+  local due, turn = job_due(value), turn_key(P, job_lane(value), job_tenant(value))
+  local at = redis.call('ZSCORE', turn, member_of(job_seq(value), id))
   if not in_turn then
     if at then
       fault(id, 'does not wait, but is in ', turn)
@@ -54,7 +52,7 @@ end
 local function check_end(id, value, state)
   count(STATES[state])
   local at = redis.call('ZSCORE', P .. 'ended:' .. STATES[state], id)
-  local finished = struct.unpack('<I8', value, 51)
+  local finished = job_finished(value)
   if not at then
     fault(id, 'has ended, but is not in ended:', STATES[state])
   elseif tonumber(at) ~= finished then
@@ -63,7 +61,7 @@ local function check_end(id, value, state)
 end
 
 local function check(id, value)
-  local state = head(value)
+  local state = job_state(value)
   local run = redis.call('HGET', P .. 'run', id)
   local held = is_held(P, id)
   if run then
@@ -91,9 +89,8 @@ for place = 1, #text, 26 do
   local id = string.sub(text, place, place + 25)
   local value = string.byte(id) ~= 0 and brief(P, id)
   if value then
-    local _, _, _, seq = head(value)
     -- One that was removed and submitted anew may be there twice.
-    if math.floor(seq / 256) == page and not seen[id] then
+    if math.floor(job_seq(value) / 256) == page and not seen[id] then
       seen[id] = true
       count('jobs')
       check(id, value)

@@ -26,9 +26,9 @@ end
 local function check_look(name, schedule)
   local look = redis.call('ZSCORE', P .. 'schedules', name)
   count('looks', look)
-  if look and schedule.hold ~= '' then
+  if look and schedule.hold then
     fault(name, 'is held, but stands in schedules')
-  elseif not look and schedule.hold == '' and schedule.due then
+  elseif not look and not schedule.hold and schedule.due then
     fault(name, 'is due at ', schedule.due, ', but is not in schedules')
   end
 end

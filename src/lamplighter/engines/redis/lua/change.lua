@@ -11,10 +11,10 @@
 --@include lib/keys.lua
 --@include lib/record.lua
 --@include lib/mark.lua
---@include lib/attempt.lua
 --@include lib/turns.lua
 --@include lib/requirement.lua
 --@include lib/states.lua
+--@include lib/schedule.lua
 --@include lib/occurrence.lua
 --@include lib/cancelling.lua
 --@include lib/again.lua
@@ -35,12 +35,12 @@ end
 local runs, holds, cancels = marks('run'), marks('hold'), marks('cancel')
 
 local function situation(value, nth)
-  local state, _, _, _, due = head(value)
+  local state = job_state(value)
   if state == 'W' and runs[nth] then
     state = 'R'
   end
   return NUMBERS[state] + (holds[nth] and 4 or 0) + (cancels[nth] and 2 or 0)
-    + (due <= now and 1 or 0)
+    + (job_due(value) <= now and 1 or 0)
 end
 
 local function whole(id)
@@ -59,23 +59,20 @@ local carry_out = {
   h = function(id, value, waits)
     redis.call('HSET', P .. 'hold', id, mark)
     if waits then
-      local _, _, lane, seq, due = head(value)
-      leave(P, lane, tenant_of(value), due, seq, id, now)
+      leave(P, job_lane(value), job_tenant(value), job_due(value), job_seq(value), id, now)
     end
   end,
   u = function(id, value, waits)
     redis.call('HDEL', P .. 'hold', id)
     if waits then
-      local _, _, lane, seq, due = head(value)
-      enter(P, lane, tenant_of(value), due, seq, id, now)
+      enter(P, job_lane(value), job_tenant(value), job_due(value), job_seq(value), id, now)
     end
   end,
   d = function(id, value, _, held)
-    local _, _, lane, seq = head(value)
     if not held then
-      enter(P, lane, tenant_of(value), now, seq, id, now)
+      enter(P, job_lane(value), job_tenant(value), now, job_seq(value), id, now)
     end
-    redis.call('SETRANGE', job_key(P, id), 14, struct.pack('<I8', now))
+    redis.call('SETRANGE', job_key(P, id), JOB_DUE - 1, struct.pack('<I8', now))
   end,
   g = function(id)
     run_again(P, id, whole(id), 0, now)
@@ -87,7 +84,7 @@ local carry_out = {
     remove_job(P, id, value, removed)
   end,
   e = function(id, value)
-    remove_keys(P, id)
+    remove_keys(P, id, value)
     remove_job(P, id, value, removed)
   end,
 }

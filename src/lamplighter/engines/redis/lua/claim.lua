@@ -190,7 +190,7 @@ local function hand_out(queue, quota)
     local member, value = take(claim, line, turn, out_of_turn)
     queue.handed, count = queue.handed + 1, count + 1
     members[count], values[count], lanes[count] = member, value, turn.lane.name
-    claim.bytes = claim.bytes - args_size(value)
+    claim.bytes = claim.bytes - job_args_size(value)
     claim.room = claim.bytes > 0 and claim.room - 1 or 0
   end
 end
@@ -300,21 +300,28 @@ end
 
 -- Write the jobs of a queue as running, and add them to the answer.
 local function write_jobs(queue, answer)
-  local run, lease, ids, begins, jobs = {}, {}, {}, {}, {}
-  local ends = sub(pack_run(0, 0, 0, nonce, lease_ms, worker), 21)
+  local run, leases, ids, begins, jobs = {}, {}, {}, {}, {}
+  local claimed = {
+    lease = 0, claimed = now, handout = 0, nonce = nonce, lease_ms = lease_ms, started = 0,
+    worker = worker,
+  }
+  local ends = sub(pack_run(claimed), RUN_NONCE)
   local expires = string.format('%.0f', now + lease_ms)
   for place, member in ipairs(queue.members) do
     local id, value = sub(member, 12), queue.values[place]
-    local number = last_lease(value) + 1
-    begins[number] = begins[number] or sub(pack_run(number, now, 0, nonce, 0, ''), 1, 12)
+    local lease = job_lease(value) + 1
+    if not begins[lease] then
+      claimed.lease = lease
+      begins[lease] = sub(pack_run(claimed), 1, RUN_HANDOUT - 1)
+    end
     ids[place] = id
     run[2 * place - 1] = id
-    run[2 * place] = begins[number] .. struct.pack('<I8', queue.first + place) .. ends
-    lease[2 * place - 1], lease[2 * place] = expires, id
+    run[2 * place] = begins[lease] .. struct.pack('<I8', queue.first + place) .. ends
+    leases[2 * place - 1], leases[2 * place] = expires, id
     jobs[2 * place - 1], jobs[2 * place] = id, value
   end
   send('HSET', P .. 'run', run)
-  send('ZADD', P .. 'lease:' .. ARGV[5], lease)
+  send('ZADD', P .. 'lease:' .. ARGV[5], leases)
   if claim.progressed then
     send('HDEL', P .. 'progress', ids)
   end

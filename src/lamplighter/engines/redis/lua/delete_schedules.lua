@@ -11,9 +11,9 @@
 --@include lib/mark.lua
 --@include lib/turns.lua
 --@include lib/states.lua
+--@include lib/schedule.lua
 --@include lib/occurrence.lua
 --@include lib/cancelling.lua
---@include lib/schedule.lua
 --@include lib/runs.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])

@@ -19,9 +19,9 @@ local entry = seen_job(P, id)
 if not entry then
   return {}
 end
-local _, _, lane, seq = head(entry[1])
-local of, tenant = lane_of(P, lane), tenant_of(entry[1])
-local before = redis.call('ZRANK', turn_key(P, lane, tenant), string.format('%011x', seq) .. id)
+local lane, tenant = job_lane(entry[1]), job_tenant(entry[1])
+local of = lane_of(P, lane)
+local before = redis.call('ZRANK', turn_key(P, lane, tenant), member_of(job_seq(entry[1]), id))
 return {
   now,
   entry,

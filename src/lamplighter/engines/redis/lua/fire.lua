@@ -17,9 +17,9 @@
 --@include lib/turns.lua
 --@include lib/arrivals.lua
 --@include lib/states.lua
+--@include lib/schedule.lua
 --@include lib/occurrence.lua
 --@include lib/cancelling.lua
---@include lib/schedule.lua
 --@include lib/runs.lua
 --@include lib/judging.lua
 
@@ -97,7 +97,7 @@ local function set_look(schedule, due)
   if schedule.ended and (not due or due > now) then
     due = now
   end
-  if schedule.hold ~= '' or not due then
+  if schedule.hold or not due then
     rests[#rests + 1] = schedule.name
   else
     looks[#looks + 1] = due
@@ -125,7 +125,7 @@ local function write_plan(schedule, plan)
   end
   forget_runs(P .. 'runs:succeeded:' .. schedule.key, plan.keep)
   forget_runs(P .. 'runs:ended:' .. schedule.key, plan.keep_others)
-  local holds = plan.hold ~= '' and schedule.hold == ''
+  local holds = plan.hold ~= '' and not schedule.hold
   local backfill = with_made(plan.backfill, schedule.made)
   if holds or backfill ~= schedule.backfill then
     -- These move no cursor, and an older plan must not set them back.

@@ -17,7 +17,7 @@ local answers = {}
 for place = FIRST, #ARGV do
   local name = ARGV[place]
   local schedule, answer = read_schedule(P, name), 'unknown'
-  if schedule and schedule.hold ~= '' then
+  if schedule and schedule.hold then
     answer = 'already'
   elseif schedule then
     schedule.hold, schedule.version = mark, schedule.version + 1

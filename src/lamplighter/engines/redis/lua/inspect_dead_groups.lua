@@ -26,8 +26,7 @@ for place = 1, #given, 2 do
   id, finished = given[place], tonumber(given[place + 1])
   local value = brief(P, id)
   if value and fits(P, filter, id, value, now) then
-    local _, _, lane = head(value)
-    local of = lane_of(P, lane).type
+    local of = lane_of(P, job_lane(value)).type
     local print_ = fingerprint_of(part_of(P, id, value, 'error')) or ''
     local group = groups[of .. '\0' .. print_]
     if group then

@@ -29,7 +29,7 @@ local function look(page, text)
     local id = string.sub(text, place, place + 25)
     local value = string.byte(id) ~= 0 and brief(P, id)
     if value then
-      local _, _, _, seq, _, created = head(value)
+      local seq = job_seq(value)
       if seq < before and math.floor(seq / PAGE) == page then
         if number == wanted or looked == JOBS then
           return false
@@ -39,7 +39,7 @@ local function look(page, text)
           number = number + 1
           found[#found + 1] = id
           found[#found + 1] = seq
-          found[#found + 1] = created
+          found[#found + 1] = job_created(value)
         end
       end
     end

@@ -13,12 +13,11 @@ local given = redis.call('HSCAN', P .. 'hold', cursor, 'COUNT', 300)
 local found = { given[1] }
 for place = 1, #given[2], 2 do
   local id = given[2][place]
-  local value = redis.call('HEXISTS', P .. 'run', id) == 0 and redis.call('GET', job_key(P, id))
+  local value = redis.call('HEXISTS', P .. 'run', id) == 0 and brief(P, id)
   if value then
-    local _, _, lane = head(value)
     found[#found + 1] = id
-    found[#found + 1] = tenant_of(value)
-    found[#found + 1] = lane
+    found[#found + 1] = job_tenant(value)
+    found[#found + 1] = job_lane(value)
   end
 end
 return found

@@ -13,7 +13,7 @@ local lease, number, many = tonumber(ARGV[4]), tonumber(ARGV[5]), math.min(tonum
 
 if tenant ~= '' then
   local value = brief(P, id)
-  if not value or tenant_of(value) ~= tenant then
+  if not value or job_tenant(value) ~= tenant then
     return {}
   end
 end

@@ -6,30 +6,18 @@
 -- TOUCHES  nothing; reads run, job. Bound: about 300 jobs.
 --@include lib/keys.lua
 --@include lib/record.lua
---@include lib/states.lua
 
 local P, what, cursor = KEYS[1], ARGV[2], ARGV[3]
 
--- A lane stands near the beginning: no more is read.
-local function lane_at(id)
-  local value = redis.call('GETRANGE', job_key(P, id), 0, 5)
-  return value ~= '' and (struct.unpack('<I4', value, 3)) or nil
-end
-
-local function tenant_at(id)
-  local value = brief(P, id)
-  return value and tenant_of(value)
-end
-
-local read = what == 'lane' and lane_at or tenant_at
+local read = what == 'lane' and job_lane or job_tenant
 local given = redis.call('HSCAN', P .. 'run', cursor, 'COUNT', 300)
 local found = {}
 for place = 1, #given[2], 2 do
   local id = given[2][place]
-  local value = read(id)
+  local value = brief(P, id)
   if value then
     found[#found + 1] = id
-    found[#found + 1] = value
+    found[#found + 1] = read(value)
   end
 end
 return { given[1], cmsgpack.pack(found) }

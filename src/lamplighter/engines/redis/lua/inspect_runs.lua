@@ -11,11 +11,10 @@ local P, key, before, wanted = KEYS[1], encode(ARGV[2]), ARGV[3], tonumber(ARGV[
 local function claimed_at(id)
   local run = redis.call('HGET', P .. 'run', id)
   if run then
-    local _, _, _, claimed = unpack_run(run)
-    return claimed
+    return run_claimed(run)
   end
-  local claimed = redis.call('GETRANGE', job_key(P, id), 62, 69)
-  return claimed ~= '' and struct.unpack('<I8', claimed) or 0
+  local value = brief(P, id)
+  return value and job_claimed(value) or 0
 end
 
 local found = {}

@@ -25,7 +25,7 @@ local function is_meant(name, value)
   local id_at = #one.tenant + 2
   return string.sub(name, id_at, id_at + #id_prefix - 1) == id_prefix
     and (not types or types[one.type])
-    and (held == '' or (held == '1') == (one.hold ~= ''))
+    and (held == '' or (held == '1') == (one.hold ~= nil))
     and not (other_zones and one.zones == zones)
 end
 

@@ -17,7 +17,7 @@ local function create(name, due, first)
   return {
     failures = 0, backfilling = 0, version = 1, cursor = math.min(now, (first or NEVER) - 1),
     due = due, created = now, fired = 0, skipped = 0, latest = -1, active = NO_JOB,
-    last_job = NO_JOB, hold = '', backfill = '',
+    last_job = NO_JOB, backfill = '',
   }
 end
 

@@ -24,14 +24,14 @@ local expires, length = string.format('%.0f', now + lease_ms), struct.pack('<I8'
 
 -- A lease of another length moves to those of its kind.
 local function change_length(id, run)
-  local _, _, old_ms = unpack_run(run)
-  redis.call('ZREM', P .. 'lease:' .. string.format('%.0f', old_ms), id)
-  redis.call('HSET', P .. 'run', id, with_length(run, length))
+  redis.call('ZREM', P .. 'lease:' .. string.format('%.0f', run_lease_ms(run)), id)
+  redis.call('HSET', P .. 'run', id,
+    string.sub(run, 1, RUN_LEASE_MS - 1) .. length .. string.sub(run, RUN_STARTED))
 end
 
 for n, run in ipairs(redis.call('HMGET', P .. 'run', unpack(ids))) do
   if holds(run, ARGV[FIRST + 2 * n - 1]) then
-    if string.sub(run, 37, 44) ~= length then
+    if string.sub(run, RUN_LEASE_MS, RUN_STARTED - 1) ~= length then
       change_length(ids[n], run)
     end
     extended[#extended + 1] = expires

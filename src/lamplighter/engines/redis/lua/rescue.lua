@@ -49,11 +49,10 @@ local answer = { 'ended' }
 for place = 1, math.min(limit, #ended) do
   local one = ended[place]
   local value = redis.call('GET', job_key(P, one.id))
-  local _, _, lane = head(value)
   answer[#answer + 1] = now - one.expires
   answer[#answer + 1] = one.id
   answer[#answer + 1] = value
-  answer[#answer + 1] = redis.call('HGET', P .. 'lane', lane)
+  answer[#answer + 1] = redis.call('HGET', P .. 'lane', job_lane(value))
   answer[#answer + 1] = redis.call('HGET', P .. 'run', one.id)
 end
 return answer

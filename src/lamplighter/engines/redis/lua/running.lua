@@ -14,13 +14,11 @@ local page = redis.call('HSCAN', P .. 'run', cursor, 'COUNT', 300)
 local answer = { page[1] }
 for place = 1, #page[2], 2 do
   local id, run = page[2][place], page[2][place + 1]
-  local _, nonce, _, _, _, worker = unpack_run(run)
-  if (by_nonce and nonce or worker) == wanted then
+  if (by_nonce and run_nonce(run) or string.sub(run, RUN_TEXTS)) == wanted then
     local value = redis.call('GET', job_key(P, id))
-    local _, _, lane = head(value)
     answer[#answer + 1] = id
     answer[#answer + 1] = value
-    answer[#answer + 1] = redis.call('HGET', P .. 'lane', lane)
+    answer[#answer + 1] = redis.call('HGET', P .. 'lane', job_lane(value))
     answer[#answer + 1] = run
   end
 end

@@ -14,11 +14,11 @@
 --@include lib/clock.lua
 --@include lib/keys.lua
 --@include lib/record.lua
---@include lib/attempt.lua
 --@include lib/fence.lua
 --@include lib/journal.lua
 --@include lib/turns.lua
 --@include lib/requirement.lua
+--@include lib/schedule.lua
 --@include lib/occurrence.lua
 --@include lib/ending.lua
 
@@ -52,7 +52,7 @@ local function stop(n, id, run, value)
   local place = #ended + 1
   ended[place] = id
   written[2 * place - 1], written[2 * place] = keys[n], value
-  local lease_ms, nonce = number('<I8', run, 37), sub(run, 21, 36)
+  local lease_ms, nonce = run_lease_ms(run), run_nonce(run)
   local others = leases[lease_ms]
   if not others then
     others = {}
@@ -69,12 +69,12 @@ local function settle_success(n, id, run, text)
   if text ~= last_text then
     local flags, size, at = number('<BI4', text, 22)
     last_text = text
-    last_result = bit.band(flags, 4) ~= 0 and sub(text, at, at + size - 1) or nil
-    last_note = bit.band(flags, 16) ~= 0 and sub(text, at + size) or nil
+    last_result = bit.band(flags, JOB_RESULT_FLAG) ~= 0 and sub(text, at, at + size - 1) or nil
+    last_note = bit.band(flags, JOB_NOTE_FLAG) ~= 0 and sub(text, at + size) or nil
   end
   local value = values[id]
   stop(n, id, run, succeeded(value, run, packed_now, last_result, last_note))
-  if string.byte(value, 2) % 64 >= 32 then  -- it has a schedule
+  if bit.band(job_flags(value), JOB_SCHEDULE_FLAG) ~= 0 then
     tell_schedule(P, id, value, 'S', now)
   end
   local place = #succeeded_ids
@@ -90,8 +90,8 @@ end
 
 -- Whether a lease goes on although somebody thought it had ended.
 local function goes_on(id, run)
-  local _, _, lease_ms = unpack_run(run)
-  return tonumber(redis.call('ZSCORE', P .. 'lease:' .. string.format('%.0f', lease_ms), id)) > now
+  local lease = P .. 'lease:' .. string.format('%.0f', run_lease_ms(run))
+  return tonumber(redis.call('ZSCORE', lease, id)) > now
 end
 
 local function settle_other(n, id, run, text)
@@ -99,13 +99,13 @@ local function settle_other(n, id, run, text)
   if bit.band(flags, 1) ~= 0 and goes_on(id, run) then
     return 'renewed running'
   end
-  if bit.band(flags, 8) ~= 0 and is_started(run) then
+  if bit.band(flags, 8) ~= 0 and run_started(run) == 1 then
     return 'started running'
   end
   local outcome = sub(text, at, at + length - 1)
-  local following, place = read_next(text, at + length)
+  local following, place = unpack_next(text, at + length)
   if bit.band(flags, 4) ~= 0 and has_cancels and redis.call('HEXISTS', P .. 'cancel', id) == 1 then
-    following = read_next(text, place)
+    following = unpack_next(text, place)
   end
   local history = bit.band(flags, 2) ~= 0
   stop(n, id, run, end_claim(P, id, values[id], run, following, outcome, history, now))
@@ -121,7 +121,7 @@ local function refusal(id, text)
   if runs[id] then
     return 'lost running'
   end
-  local same = last_nonce(value) == sub(text, 5, 20) and last_lease(value) == number('<I4', text)
+  local same = job_nonce(value) == sub(text, 5, 20) and job_lease(value) == number('<I4', text)
   return (same and 'already ' or 'lost ') .. STATES[sub(value, 1, 1)]
 end
 

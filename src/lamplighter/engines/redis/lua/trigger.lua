@@ -12,9 +12,9 @@
 --@include lib/turns.lua
 --@include lib/arrivals.lua
 --@include lib/states.lua
+--@include lib/schedule.lua
 --@include lib/occurrence.lua
 --@include lib/cancelling.lua
---@include lib/schedule.lua
 --@include lib/runs.lua
 --@include lib/judging.lua
 

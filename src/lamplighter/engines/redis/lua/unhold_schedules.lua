@@ -15,10 +15,10 @@ local answers = {}
 for place = FIRST, #ARGV do
   local name = ARGV[place]
   local schedule, answer = read_schedule(P, name), 'unknown'
-  if schedule and schedule.hold == '' then
+  if schedule and not schedule.hold then
     answer = 'already'
   elseif schedule then
-    schedule.hold, schedule.failures, schedule.version = '', 0, schedule.version + 1
+    schedule.hold, schedule.failures, schedule.version = nil, 0, schedule.version + 1
     write_schedule(P, name, schedule)
     look_at(P, name, schedule, now)
     answer = 'done'

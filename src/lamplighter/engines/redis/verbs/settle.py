@@ -8,6 +8,7 @@ from struct import Struct
 
 from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Argument, Call
+from lamplighter.engines.redis.layout import NEXT
 from lamplighter.engines.redis.shards import joined, split
 from lamplighter.engines.redis.verbs.record import fence_of, journal_of
 from lamplighter.model.job import JobState
@@ -18,11 +19,8 @@ from lamplighter.port.values import SettleAnswer, Settled
 _SUCCEEDED = JobState.SUCCEEDED
 _PLAIN = Struct("<cBI")
 _OTHER = Struct("<cBB")
-_NEXT = Struct("<cBQIIIIIIII")
 _PLAIN_SUCCESS = _PLAIN.pack(b"S", 0, 0)
 _ONLY_IF_EXPIRED, _HISTORY, _CANCELLED, _ONLY_IF_UNSTARTED = 1, 2, 4, 8
-_VERSION = 32
-"""Flag of what follows: it says which versions take the job."""
 _NOTE_LIMIT = 60_000
 """Bytes of a note; its length must fit into two of them."""
 _LETTERS = {
@@ -85,33 +83,23 @@ def _outcome(one: Settlement) -> bytes:
 
 
 def _next(following: Next) -> bytes:
-    """Pack what a job becomes; `lua/lib/ending.lua` reads it."""
-    reason = texts.clean(following.reason or "").encode()
-    result = following.result or b""
-    note = _note(following.result_note)
-    error = (texts.error_to_text(following.error) or "").encode()
-    flags = (
-        (records.SUSPECT if following.suspect else 0)
-        + _given(records.RESULT, following.result)
-        + _given(records.REASON, following.reason)
-        + _given(records.NOTE, following.result_note)
-        + _given(_VERSION, following.version)
+    """Pack what a job becomes."""
+    reason, note, version = following.reason, following.result_note, following.version
+    return NEXT.pack(
+        {
+            "state": _LETTERS[following.state],
+            "delay": following.delay_ms,
+            "attempt": following.attempt,
+            "crashes": following.crashes,
+            "losses": following.losses,
+            "suspect": following.suspect,
+            "reason": None if reason is None else texts.clean(reason).encode(),
+            "result": following.result,
+            "note": None if note is None else _note(note),
+            "error": (texts.error_to_text(following.error) or "").encode(),
+            "version": None if version is None else version.encode(),
+        }
     )
-    version = (following.version or "").encode()
-    numbers = _NEXT.pack(
-        _LETTERS[following.state],
-        flags,
-        following.delay_ms,
-        following.attempt,
-        following.crashes,
-        following.losses,
-        len(reason),
-        len(result),
-        len(note),
-        len(error),
-        len(version),
-    )
-    return b"".join((numbers, reason, result, note, error, version))
 
 
 def _note(note: str | None) -> bytes:

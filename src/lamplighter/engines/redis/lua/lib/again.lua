@@ -7,9 +7,11 @@ local function run_again(P, id, value, lives, now)
   local job = unpack_job(value)
   if job.state == 'S' then
     -- The attempt that succeeded stands in the job alone; the new life overwrites it.
-    redis.call('RPUSH', P .. 'attempts:' .. id, pack_attempt(
-      job.generation, job.lease, job.attempt + 1, job.claimed, job.finished, job.nonce,
-      job.worker, 'succeeded', ''))
+    redis.call('RPUSH', P .. 'attempts:' .. id, pack_attempt({
+      generation = job.generation, lease = job.lease, number = job.attempt + 1,
+      claimed = job.claimed, finished = job.finished, nonce = job.nonce, worker = job.worker,
+      outcome = 'succeeded', error = '',
+    }))
   end
   redis.call('ZREM', P .. 'ended:' .. STATES[job.state], id)
   redis.call('HDEL', P .. 'hold', id)

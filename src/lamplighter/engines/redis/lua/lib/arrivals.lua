@@ -12,7 +12,6 @@ local lane_count, turn_count, key_count = struct.unpack('<I2I2I2', ARGV[7])
 local FIRST_TURN = 8 + lane_count
 local BEFORE_BODIES = FIRST_TURN + 2 * turn_count - 1
 local ID, PAGE = 26, 256
-local HELD = 64
 
 local count = #ids / ID
 local FIRST_KEY = BEFORE_BODIES + count + 1
@@ -53,15 +52,15 @@ local function new_turn(number, lanes)
   }
 end
 
--- The head of a job without its sequence number, which is at 7: what is before and after it. The
+-- The head of a job without its sequence number, which differs: what is before and after it. The
 -- same for most jobs of a call.
 local last_lane, last_flags, last_due, before, after
 
 local function split_head(lane, flags, due)
   if lane ~= last_lane or due ~= last_due or flags ~= last_flags then
-    local text = pack_head('W', flags, lane, 0, due, now)
+    local text = pack(JOB_HEAD, 'W', flags, lane, 0, due, now)
     last_lane, last_flags, last_due = lane, flags, due
-    before, after = sub(text, 1, 6), sub(text, 15)
+    before, after = sub(text, 1, JOB_SEQ - 1), sub(text, JOB_DUE)
   end
 end
 
@@ -97,7 +96,7 @@ local function build(places, first, lanes, turns)
     split_head(turn.lane, flags, due)
     values[2 * n - 1] = key_at[place]
     values[2 * n] = before .. pack('<I8', seq) .. after .. ARGV[BEFORE_BODIES + place]
-    if flags < HELD then
+    if flags < JOB_HELD_FLAG then
       join_turn(turn, due, member_of(seq, id))
     else
       held[#held + 1] = id

@@ -1,35 +1,11 @@
--- ending: what a job becomes when its claim is over. After keys, record, attempt, turns,
+-- ending: what a job becomes when its claim is over. After keys, record, turns,
 -- requirement and occurrence.
--- verbs/settle.py packs what follows (a `Next` of model/lifecycle.py) as one text:
---   state c1, flags B, delay I8, attempt I4, crashes I4, losses I4, lengths of reason, result, note,
---   error and version, each I4; these parts
--- flags: 1 suspect, 4 has a result, 8 a reason, 16 a note, 32 a version. No error is an empty one.
 --
 -- An attempt that succeeded stands in the job alone; all others that are kept are in attempts:<id>.
 
 local ENDED = { S = 'succeeded', D = 'dead', C = 'cancelled', E = 'expired' }
 
--- Read what follows from a place in a text; gives it and the place behind it.
-local function read_next(text, at)
-  local state, flags, delay, attempt, crashes, losses, reason, result, note, error_, version, place =
-    struct.unpack('<c1BI8I4I4I4I4I4I4I4I4', text, at)
-  local function part(length, flag)
-    local found = string.sub(text, place, place + length - 1)
-    place = place + length
-    if flag == 0 or bit.band(flags, flag) ~= 0 then
-      return found
-    end
-    return nil
-  end
-  local following = {
-    state = state, delay = delay, attempt = attempt, crashes = crashes, losses = losses,
-    suspect = bit.band(flags, 1) ~= 0,
-  }
-  following.reason, following.result = part(reason, 8), part(result, 4)
-  following.note, following.error = part(note, 16), part(error_, 0)
-  following.version = part(version, 32)
-  return following, place
-end
+--@layout next
 
 -- Suspects, and jobs that only some versions take, wait in lanes of their own: see
 -- `next_requirement` in model/job.py.
@@ -51,15 +27,19 @@ local function keep_attempt(P, id, job, number, outcome, history, error_, now)
   if job.state == 'C' and not history then
     outcome = 'cancelled'  -- given back, but nobody will take it again
   end
-  redis.call('RPUSH', P .. 'attempts:' .. id, pack_attempt(
-    job.generation, job.lease, number, job.claimed, now, job.nonce, job.worker, outcome, error_))
+  redis.call('RPUSH', P .. 'attempts:' .. id, pack_attempt({
+    generation = job.generation, lease = job.lease, number = number, claimed = job.claimed,
+    finished = now, nonce = job.nonce, worker = job.worker, outcome = outcome, error = error_,
+  }))
 end
 
 -- Write all but the value itself, which is given back: what the job becomes, its attempt, its turn.
 local function end_claim(P, id, value, run, following, outcome, history, now)
   local job = unpack_job(value)
   local number = job.attempt + 1
-  job.lease, job.nonce, job.lease_ms, job.claimed, job.handout, job.worker = unpack_run(run)
+  local claim = unpack_run(run)
+  job.lease, job.nonce, job.claimed = claim.lease, claim.nonce, claim.claimed
+  job.handout, job.worker = claim.handout, claim.worker
   job.state, job.suspect = following.state, following.suspect
   job.attempt, job.crashes, job.losses = following.attempt, following.crashes, following.losses
   job.reason, job.result, job.note = following.reason, following.result, following.note

@@ -21,23 +21,23 @@ end
 
 -- The shown status, as `status_of` in model/job.py derives it.
 local function status_of(P, id, value, now)
-  local state, _, _, _, due = head(value)
+  local state = job_state(value)
   if state ~= 'W' then
     return STATES[state]
   elseif is_running(P, id) then
     return redis.call('HEXISTS', P .. 'cancel', id) == 1 and 'cancelling' or 'running'
   elseif is_held(P, id) then
     return 'paused'
-  elseif due <= now then
+  elseif job_due(value) <= now then
     return 'ready'
   end
-  return struct.unpack('<I4', value, 39) > 0 and 'retrying' or 'scheduled'
+  return job_attempt(value) > 0 and 'retrying' or 'scheduled'
 end
 
 -- Error and extras stand behind the arguments; they are read only when somebody asks for them.
 local function part_of(P, id, value, which)
-  local tenant, args, extras, schedule, error_ = struct.unpack('<I2I4I4I2I4', value, 95)
-  local from, length = 122 + tenant + args, extras
+  local tenant, args, extras, schedule, error_ = struct.unpack('<I2I4I4I2I4', value, JOB_TENANT_SIZE)
+  local from, length = JOB_TEXTS - 1 + tenant + args, extras
   if which == 'error' then
     from, length = from + extras + schedule, error_
   end
@@ -82,21 +82,20 @@ end
 
 -- Whether a job is meant; `value` is the beginning of it.
 local function fits(P, filter, id, value, now)
-  local _, _, lane = head(value)
   if filter.queues or filter.types then
-    local of = lane_of(P, lane)
+    local of = lane_of(P, job_lane(value))
     if filter.queues and not filter.queues[of.queue] then
       return false
     elseif filter.types and not filter.types[of.type] then
       return false
     end
   end
-  if filter.tenants and not filter.tenants[tenant_of(value)] then
+  if filter.tenants and not filter.tenants[job_tenant(value)] then
     return false
   end
   local after, before = filter.finished_after, filter.finished_before
   if after or before then
-    local finished = struct.unpack('<I8', value, 51)
+    local finished = job_finished(value)
     if finished == 0 or after and finished < after or before and finished >= before then
       return false
     end

@@ -36,7 +36,7 @@ end
 
 local function gather(place, held)
   if held then
-    flags_of = sub(flags_of, 1, place - 1) .. string.char(byte(flags_of, place) + HELD)
+    flags_of = sub(flags_of, 1, place - 1) .. string.char(byte(flags_of, place) + JOB_HELD_FLAG)
       .. sub(flags_of, place + 1)
   end
   waiting[#waiting + 1] = place
@@ -119,9 +119,8 @@ end
 local function let_go(id)
   local value = brief(P, id)
   if value and redis.call('HDEL', P .. 'hold', id) == 1 then
-    local state, _, lane, seq, due = head(value)
-    if state == 'W' and not is_running(P, id) then
-      enter(P, lane, tenant_of(value), due, seq, id, now)
+    if job_state(value) == 'W' and not is_running(P, id) then
+      enter(P, job_lane(value), job_tenant(value), job_due(value), job_seq(value), id, now)
     end
   end
 end

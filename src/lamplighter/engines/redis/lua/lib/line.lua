@@ -356,7 +356,7 @@ local function take(claim, line, turn, out_of_turn)
     touched[#touched + 1] = turn
   end
   local start = max(true_place(line, turn), line.clock)
-  local place = start + floor(STEP * cost(value) / (claim.weights[turn.tenant] or 1))
+  local place = start + floor(STEP * job_cost(value) / (claim.weights[turn.tenant] or 1))
   turn.taken, turn.place, line.times[turn.tenant] = nth, place, place
   if not out_of_turn then
     line.clock = start

@@ -8,8 +8,8 @@ local function living_ids(P, page, text)
     local id = string.sub(text, place, place + 25)
     -- A place that nobody took is empty; an id that was removed and submitted anew stands behind.
     if string.byte(id) ~= 0 and not seen[id] then
-      local seq = redis.call('GETRANGE', job_key(P, id), 6, 13)
-      if seq ~= '' and math.floor(struct.unpack('<I8', seq) / 256) == page then
+      local value = brief(P, id)
+      if value and math.floor(job_seq(value) / 256) == page then
         table.insert(found, 1, id)
         seen[id] = true
       end

@@ -3,13 +3,12 @@
 -- Remove a job and all that is kept about it; `value` is the beginning of it. Notes its page in
 -- `pages`, for `note_removed`.
 local function remove_job(P, id, value, pages)
-  local state, _, _, seq = head(value)
   redis.call('UNLINK', job_key(P, id), P .. 'log:' .. id, P .. 'attempts:' .. id)
   redis.call('HDEL', P .. 'hold', id)
   redis.call('HDEL', P .. 'cancel', id)
   redis.call('HDEL', P .. 'progress', id)
-  redis.call('ZREM', P .. 'ended:' .. STATES[state], id)
-  local page = math.floor(seq / 256)
+  redis.call('ZREM', P .. 'ended:' .. STATES[job_state(value)], id)
+  local page = math.floor(job_seq(value) / 256)
   pages[page] = (pages[page] or 0) + 1
 end
 
@@ -25,9 +24,8 @@ local function note_removed(P, pages)
 end
 
 -- Remove the idempotency keys of a job. A key is as old as its job.
-local function remove_keys(P, id)
-  local created = unpack_job(redis.call('GET', job_key(P, id))).created
-  local at = string.format('%.0f', created)
+local function remove_keys(P, id, value)
+  local at = string.format('%.0f', job_created(value))
   for _, name in ipairs(redis.call('ZRANGE', P .. 'keys', at, at, 'BYSCORE')) do
     local value = redis.call('GET', P .. 'key:' .. name)
     if value and string.sub(value, 9, 34) == id then

@@ -7,16 +7,14 @@ local function seen_job(P, id)
   if not value then
     return nil
   end
-  local state, _, lane = head(value)
-  local run = state == 'W' and redis.call('HGET', P .. 'run', id)
+  local run = job_state(value) == 'W' and redis.call('HGET', P .. 'run', id)
   local ends = false
   if run then
-    local _, _, lease_ms = unpack_run(run)
-    ends = redis.call('ZSCORE', P .. 'lease:' .. string.format('%.0f', lease_ms), id)
+    ends = redis.call('ZSCORE', P .. 'lease:' .. string.format('%.0f', run_lease_ms(run)), id)
   end
   return {
     value,
-    redis.call('HGET', P .. 'lane', lane) or '',
+    redis.call('HGET', P .. 'lane', job_lane(value)) or '',
     run or '',
     ends or '',
     redis.call('HGET', P .. 'hold', id) or '',

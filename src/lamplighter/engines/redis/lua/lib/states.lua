@@ -5,12 +5,6 @@ local STATES = {
 }
 local TERMINAL = { S = true, D = true, C = true, E = true }
 
--- Enough of a job's value for its numbers and its tenant, whose name has at most 64 characters.
-local function brief(P, id)
-  local value = redis.call('GETRANGE', job_key(P, id), 0, 377)
-  return value ~= '' and value or nil
-end
-
 -- Whether a job that says W is running.
 local function is_running(P, id)
   return redis.call('HEXISTS', P .. 'run', id) == 1

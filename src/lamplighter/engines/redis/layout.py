@@ -1,0 +1,270 @@
+"""The packed values of the store, each declared once: Python and Lua read and write them by this.
+
+A value is little-endian: its numbers, then the lengths of its texts, then the texts. What a line
+``--@layout job`` of a Lua file becomes is made here: see `scripts.py`. A new field of a job is a
+line below, and what is to be done with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from struct import Struct, calcsize
+from typing import Any
+
+_CODES = {
+    "c1": "c",
+    "B": "B",
+    "I2": "H",
+    "I4": "I",
+    "I8": "Q",
+    "i8": "q",
+    "c16": "16s",
+    "c26": "26s",
+}
+"""Lua's codes, and what Python calls the same."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One kind of value.
+
+    The number `flags`, where there is one, has a bit per flag: one that is named like another field
+    says whether that is there at all, and any other is true or false by itself.
+    """
+
+    name: str
+    numbers: Mapping[str, str]
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    flags: Mapping[str, int] = field(default_factory=dict[str, int])
+    rest: str = ""
+    """A text that goes to the end, and so needs no length."""
+    head: int = 0
+    """How many of the numbers scripts write before what Python has packed."""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """All that has a place of its own: the numbers and the lengths of the texts."""
+        return {**self.numbers, **self.texts}
+
+    @property
+    def size(self) -> int:
+        """Where the texts begin."""
+        return calcsize(self._format(*self.fields))
+
+    def at(self, name: str) -> int:
+        """Where a field begins."""
+        before = list(self.fields)
+        return calcsize(self._format(*before[: before.index(name)]))
+
+    def struct(self, *names: str) -> Struct:
+        """Pack these fields, which follow each other."""
+        return Struct(self._format(*names))
+
+    def reader(self, *names: str) -> Struct:
+        """Unpack these fields, given in their order, from a whole value."""
+        codes = self.fields
+        parts = [
+            _CODES[code] if name in names else f"{calcsize(_CODES[code])}x"
+            for name, code in codes.items()
+        ]
+        if [name for name in codes if name in names] != list(names):
+            raise ValueError(f"{names} are no fields of a {self.name}, or not in their order")
+        return Struct("<" + "".join(parts))
+
+    def pack(self, given: Mapping[str, Any]) -> bytes:
+        """Pack a whole value, its texts as bytes; what is None, or not given, is not there."""
+        flags = sum(bit for name, bit in self.flags.items() if given.get(name) not in (None, False))
+        texts = [given.get(name) or b"" for name in self.texts]
+        numbers = [flags if name == "flags" else given.get(name) or 0 for name in self.numbers]
+        fixed = self.struct(*self.fields).pack(*numbers, *map(len, texts))
+        return b"".join((fixed, *texts))
+
+    def _format(self, *names: str) -> str:
+        codes = self.fields
+        return "<" + "".join(_CODES[codes[name]] for name in names)
+
+    # ── the same for Lua ─────────────────────────────────────────────────────────────────────
+
+    def lua(self) -> str:
+        """Write the places of all fields, counted from 1, and the functions that use them."""
+        name, prefix = self.name, self.name.upper()
+        named = {**self.numbers, **{f"{text}_size": code for text, code in self.texts.items()}}
+        places = dict(zip(named, (self.at(one) + 1 for one in self.fields), strict=True))
+        readers = [
+            f"local function {name}_{one}(value)\n"
+            f"  return (struct.unpack('<{named[one]}', value, {place}))\n"
+            "end"
+            for one, place in places.items()
+        ]
+        return "\n".join(
+            (
+                f"local {prefix}_FORMAT = '<{''.join(self.fields.values())}'",
+                f"local {prefix}_HEAD = '<{''.join([*self.numbers.values()][: self.head])}'",
+                *(f"local {prefix}_{one.upper()} = {place}" for one, place in places.items()),
+                *(f"local {prefix}_{one.upper()}_FLAG = {bit}" for one, bit in self.flags.items()),
+                f"local {prefix}_TEXTS = {self.size + 1}",
+                *readers,
+                self._lua_unpack(),
+                self._lua_pack(),
+            )
+        )
+
+    def _lua_unpack(self) -> str:
+        given = [f"{name} = {name}" for name in self.numbers if name != "flags"]
+        lines = (
+            f"local {', '.join((*self.fields, 'at'))} =",
+            f"  struct.unpack({self.name.upper()}_FORMAT, value, from or 1)",
+            f"local one = {{ {', '.join(given)} }}",
+            *(
+                f"one.{name}, at = string.sub(value, at, at + {name} - 1), at + {name}"
+                for name in self.texts
+            ),
+            *([f"one.{self.rest} = string.sub(value, at)"] if self.rest else []),
+            *(
+                f"one.{name} = bit.band(flags, {bit}) ~= 0"
+                + (f" and one.{name} or nil" if name in self.fields else "")
+                for name, bit in self.flags.items()
+            ),
+            "return one, at",
+        )
+        return self._lua_function(f"unpack_{self.name}(value, from)", lines)
+
+    def _lua_pack(self) -> str:
+        absent = {**dict.fromkeys(self.numbers, "0"), **dict.fromkeys(self.texts, "''")}
+        value = {
+            name: f"one.{name}" + (f" or {nothing}" if name in self.flags else "")
+            for name, nothing in absent.items()
+        }
+        flags = " + ".join(f"(one.{name} and {bit} or 0)" for name, bit in self.flags.items())
+        numbers = [flags if name == "flags" else value[name] for name in self.numbers]
+        packed = [f"{self.name.upper()}_FORMAT", *numbers, *(f"#{name}" for name in self.texts)]
+        whole = [f"struct.pack({', '.join(packed)})", *self.texts]
+        whole += [f"one.{self.rest}"] if self.rest else []
+        lines = (
+            *(f"local {name} = {value[name]}" for name in self.texts),
+            f"return {' .. '.join(whole)}",
+        )
+        return self._lua_function(f"pack_{self.name}(one)", lines)
+
+    @staticmethod
+    def _lua_function(head: str, lines: Iterable[str]) -> str:
+        return "\n".join((f"local function {head}", *(f"  {line}" for line in lines), "end"))
+
+
+JOB = Layout(
+    "job",
+    # W waiting or running, B blocked, S succeeded, D dead, C cancelled, E expired. What is not
+    # known is 0 or empty.
+    {
+        "state": "c1",
+        "flags": "B",
+        "lane": "I4",
+        "seq": "I8",
+        "due": "I8",
+        "created": "I8",
+        "cost": "I4",
+        "generation": "I4",
+        "attempt": "I4",
+        "crashes": "I4",
+        "losses": "I4",
+        "finished": "I8",
+        # From here to the nonce it is the beginning of the last claim: see RUN.
+        "lease": "I4",
+        "claimed": "I8",
+        "handout": "I8",
+        "nonce": "c16",
+    },
+    # The first four are given by the submission and stay; the others are of the last end.
+    {
+        "tenant": "I2",
+        "args": "I4",
+        "extras": "I4",
+        "schedule": "I2",
+        "error": "I4",
+        "worker": "I2",
+        "reason": "I4",
+        "result": "I4",
+        "note": "I2",
+    },
+    {
+        "suspect": 1,
+        "at_most_once": 2,
+        "result": 4,
+        "reason": 8,
+        "note": 16,
+        "schedule": 32,
+        "held": 64,  # when it was submitted
+    },
+    head=6,
+)
+"""`job:<id>`."""
+
+RUN = Layout(
+    "run",
+    # `started` is 1 when the handler may have been called.
+    {
+        "lease": "I4",
+        "claimed": "I8",
+        "handout": "I8",
+        "nonce": "c16",
+        "lease_ms": "I8",
+        "started": "B",
+    },
+    rest="worker",
+)
+"""A running claim, in `run`."""
+
+ATTEMPT = Layout(
+    "attempt",
+    {
+        "generation": "I4",
+        "lease": "I4",
+        "number": "I4",
+        "claimed": "I8",
+        "finished": "I8",
+        "nonce": "c16",
+    },
+    {"worker": "I2", "outcome": "I2", "error": "I4"},
+)
+"""An entry of `attempts:<id>`."""
+
+NEXT = Layout(
+    "next",
+    {
+        "state": "c1",
+        "flags": "B",
+        "delay": "I8",
+        "attempt": "I4",
+        "crashes": "I4",
+        "losses": "I4",
+    },
+    {"reason": "I4", "result": "I4", "note": "I4", "error": "I4", "version": "I4"},
+    {"suspect": 1, "result": 4, "reason": 8, "note": 16, "version": 32},
+)
+"""What a job becomes when its claim is over, as settle sends it: `Next` of model/lifecycle.py."""
+
+SCHEDULE = Layout(
+    "schedule",
+    {
+        "failures": "I4",
+        "backfilling": "I4",  # jobs of its backfill that have not ended
+        "flags": "B",
+        "version": "I8",
+        "cursor": "i8",
+        "due": "i8",
+        "created": "I8",
+        "changed": "I8",
+        "fired": "I8",
+        "skipped": "I8",
+        "latest": "i8",  # due time of a run
+        "last_due": "i8",  # due time that was fired or skipped
+        "active": "c26",  # job of the active run; NULs where there is none
+        "last_job": "c26",
+    },
+    {"tenant": "I2", "type": "I2", "zones": "I2", "hold": "I2", "backfill": "I2"},
+    {"due": 1, "last_due": 2, "hold": 4, "queues": 8},  # it may have queued runs
+)
+"""`schedule:<name>`."""
+
+LAYOUTS = {one.name: one for one in (JOB, RUN, ATTEMPT, NEXT, SCHEDULE)}
