@@ -13,6 +13,7 @@
 --@include lib/states.lua
 --@include lib/schedule.lua
 --@include lib/occurrence.lua
+--@include lib/moves.lua
 --@include lib/cancelling.lua
 --@include lib/runs.lua
 

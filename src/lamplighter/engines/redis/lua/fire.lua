@@ -15,10 +15,11 @@
 --@include lib/record.lua
 --@include lib/mark.lua
 --@include lib/turns.lua
---@include lib/arrivals.lua
 --@include lib/states.lua
 --@include lib/schedule.lua
 --@include lib/occurrence.lua
+--@include lib/moves.lua
+--@include lib/arrivals.lua
 --@include lib/cancelling.lua
 --@include lib/runs.lua
 --@include lib/judging.lua

@@ -17,7 +17,7 @@ local room = TURNS
 
 -- Count in turns of one lane until it is enough; says how many were looked at.
 local function look(queue, lane, level, which, from)
-  local key, prefix = P .. which .. ':' .. lane, P .. 'turn:' .. lane .. ':'
+  local key = P .. which .. ':' .. lane
   local looked, ready, waiting = 0, 0, 0
   while room > 0 do
     local some = math.min(room, AT_ONCE)
@@ -26,7 +26,7 @@ local function look(queue, lane, level, which, from)
       if queue[1] <= 0 and queue[2] <= 0 and queue[3][level] <= 0 then
         return looked, ready, waiting
       end
-      local turn = turn_key_in(prefix, given[place])
+      local turn = turn_key(P, lane, given[place])
       local all, due = redis.call('ZCARD', turn), 0
       -- Those that sleep are known by when their heads fall due.
       if which == 'line' or tonumber(given[place + 1]) <= now then

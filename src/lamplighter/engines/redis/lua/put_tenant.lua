@@ -14,14 +14,41 @@
 local P, now = KEYS[1], now_ms(ARGV[1])
 local name, weight, held, mark = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
+-- Take a turn out of line or sleep because its tenant is held. Nothing happens where there is none.
+local function shut_turn(lane)
+  local first = redis.call('ZRANGE', turn_key(P, lane, name), 0, 0, 'WITHSCORES')
+  if first[1] then
+    redis.call('ZREM', P .. 'line:' .. lane, name)
+    redis.call('ZREM', P .. 'heads:' .. lane, first[1] .. name)
+    redis.call('ZREM', P .. 'asleep:' .. lane, name)
+    redis.call('ZADD', P .. 'shut:' .. lane, first[2], name)
+  end
+end
+
+-- Let a turn go on whose tenant is held no more: in line at the clock if its head is due, else
+-- asleep. Nothing happens to a turn that was not shut.
+local function open_turn(lane)
+  if redis.call('ZREM', P .. 'shut:' .. lane, name) == 0 then
+    return
+  end
+  local first = redis.call('ZRANGE', turn_key(P, lane, name), 0, 0, 'WITHSCORES')
+  local due = tonumber(first[2])
+  if due <= now then
+    local turn = { tenant = name, due = due, member = first[1] }
+    wake_turns(P, lane, lane_of(P, lane).band, { turn })
+  else
+    redis.call('ZADD', P .. 'asleep:' .. lane, due, name)
+  end
+end
+
 local settings = read_settings(P, 'tenant', name)
 settings.weight = weight or settings.weight
 set_hold(settings, held, mark_at(mark, now))
 for lane = 1, held == '' and 0 or redis.call('HLEN', P .. 'lane') do
   if held == '1' then
-    shut_turn(P, lane, name)
+    shut_turn(lane)
   else
-    open_turn(P, lane, name, now)
+    open_turn(lane)
   end
 end
 return write_settings(P, 'tenant', name, settings)

@@ -18,14 +18,13 @@
 --@include lib/journal.lua
 --@include lib/turns.lua
 --@include lib/requirement.lua
+--@include lib/states.lua
 --@include lib/schedule.lua
 --@include lib/occurrence.lua
---@include lib/ending.lua
+--@include lib/moves.lua
+--@layout next
 
 local P, now = KEYS[1], now_ms(ARGV[1])
-local STATES = {
-  W = 'waiting', B = 'blocked', S = 'succeeded', D = 'dead', C = 'cancelled', E = 'expired',
-}
 
 local count = (#ARGV - 1) / 3
 local ids, keys = {}, {}
@@ -41,26 +40,25 @@ for n = 1, count do
 end
 
 local has_cancels = redis.call('EXISTS', P .. 'cancel') == 1
-local has_holds = redis.call('EXISTS', P .. 'hold') == 1
-local packed_now, due_now = struct.pack('<I8', now), string.format('%.0f', now)
+local packed_now = struct.pack('<I8', now)
 local sub, number = string.sub, struct.unpack
-local ended, written, leases, nonces, succeeded_ids = {}, {}, {}, {}, {}
+-- Claims that are over, what is written, and where their jobs go: into turns, or to an end.
+local stopped, their_runs, written, entering = {}, {}, {}, {}
+local ended, old_values, ends = {}, {}, {}
 
--- Take a claim out of the running ones; its job gets a new value.
-local function stop(n, id, run, value)
-  runs[id], values[id] = false, value
-  local place = #ended + 1
-  ended[place] = id
+-- A claim is over; its job gets a new value, and what it was before is told to its end.
+local function stop(n, id, run, value, state)
+  local place = #stopped + 1
+  stopped[place], their_runs[place] = id, run
   written[2 * place - 1], written[2 * place] = keys[n], value
-  local lease_ms, nonce = run_lease_ms(run), run_nonce(run)
-  local others = leases[lease_ms]
-  if not others then
-    others = {}
-    leases[lease_ms] = others
+  if state ~= 'W' then
+    local nth = #ended + 1
+    ended[nth], old_values[nth], ends[nth] = id, values[id], state
   end
-  others[#others + 1] = id
-  nonces[nonce] = (nonces[nonce] or 0) + 1
+  runs[id], values[id] = false, value
 end
+
+-- ── success ──────────────────────────────────────────────────────────────────────────────────
 
 -- What a plain success came to. Those of a batch are often the same.
 local last_text, last_result, last_note
@@ -72,20 +70,67 @@ local function settle_success(n, id, run, text)
     last_result = bit.band(flags, JOB_RESULT_FLAG) ~= 0 and sub(text, at, at + size - 1) or nil
     last_note = bit.band(flags, JOB_NOTE_FLAG) ~= 0 and sub(text, at + size) or nil
   end
-  local value = values[id]
-  stop(n, id, run, succeeded(value, run, packed_now, last_result, last_note))
-  if bit.band(job_flags(value), JOB_SCHEDULE_FLAG) ~= 0 then
-    tell_schedule(P, id, value, 'S', now)
-  end
-  local place = #succeeded_ids
-  succeeded_ids[place + 1], succeeded_ids[place + 2] = due_now, id
-  if has_cancels then
-    redis.call('HDEL', P .. 'cancel', id)
-  end
-  if has_holds then
-    redis.call('HDEL', P .. 'hold', id)
-  end
+  stop(n, id, run, succeeded(values[id], run, packed_now, last_result, last_note), 'S')
   return 'done succeeded'
+end
+
+-- ── all else ─────────────────────────────────────────────────────────────────────────────────
+
+-- Suspects, and jobs that only some versions take, wait in lanes of their own: see
+-- `next_requirement` in model/job.py.
+local function sister_lane(lane_number, suspect, version)
+  local lane = lane_of(P, lane_number)
+  local base, kept, alone = parts_of(lane.requirement)
+  local requirement = requirement_of(base, version or kept, suspect or alone)
+  if requirement == lane.requirement then
+    return lane_number
+  end
+  return find_lane(P, lane.queue, lane.level, lane.type, requirement)
+end
+
+-- Keep an attempt that failed, or that ended the job without a success. One that succeeded stands in
+-- the job alone.
+local function keep_attempt(id, job, nth, outcome, history, error_)
+  if job.state == 'S' or job.state == 'W' and not history then
+    return
+  end
+  if job.state == 'C' and not history then
+    outcome = 'cancelled'  -- given back, but nobody will take it again
+  end
+  redis.call('RPUSH', P .. 'attempts:' .. id, pack_attempt({
+    generation = job.generation, lease = job.lease, number = nth, claimed = job.claimed,
+    finished = now, nonce = job.nonce, worker = job.worker, outcome = outcome, error = error_,
+  }))
+end
+
+-- What a job becomes, as value; its attempt is kept.
+local function next_value(id, run, following, outcome, history)
+  local job, claim = unpack_job(values[id]), unpack_run(run)
+  local nth = job.attempt + 1
+  job.lease, job.nonce, job.claimed = claim.lease, claim.nonce, claim.claimed
+  job.handout, job.worker = claim.handout, claim.worker
+  job.state, job.suspect = following.state, following.suspect
+  job.attempt, job.crashes, job.losses = following.attempt, following.crashes, following.losses
+  job.reason, job.result, job.note = following.reason, following.result, following.note
+  if job.state ~= 'W' then
+    job.finished, job.error = now, following.error
+  else
+    job.due = now + following.delay
+    if following.error ~= '' then
+      job.error = following.error
+    end
+    if job.suspect or following.version then
+      job.lane = sister_lane(job.lane, job.suspect, following.version)
+    end
+    if not is_held(P, id) then
+      join_turn(turn_among(entering, job.lane, job.tenant), job.due, member_of(job.seq, id))
+    end
+    if has_cancels then
+      redis.call('HDEL', P .. 'cancel', id)
+    end
+  end
+  keep_attempt(id, job, nth, outcome, history, following.error)
+  return pack_job(job)
 end
 
 -- Whether a lease goes on although somebody thought it had ended.
@@ -107,10 +152,12 @@ local function settle_other(n, id, run, text)
   if bit.band(flags, 4) ~= 0 and has_cancels and redis.call('HEXISTS', P .. 'cancel', id) == 1 then
     following = unpack_next(text, place)
   end
-  local history = bit.band(flags, 2) ~= 0
-  stop(n, id, run, end_claim(P, id, values[id], run, following, outcome, history, now))
+  local value = next_value(id, run, following, outcome, bit.band(flags, 2) ~= 0)
+  stop(n, id, run, value, following.state)
   return 'done ' .. STATES[following.state]
 end
+
+-- ── the settle ───────────────────────────────────────────────────────────────────────────────
 
 -- Why a settlement was not written.
 local function refusal(id, text)
@@ -122,7 +169,7 @@ local function refusal(id, text)
     return 'lost running'
   end
   local same = job_nonce(value) == sub(text, 5, 20) and job_lease(value) == number('<I4', text)
-  return (same and 'already ' or 'lost ') .. STATES[sub(value, 1, 1)]
+  return (same and 'already ' or 'lost ') .. STATES[job_state(value)]
 end
 
 local answers = {}
@@ -139,20 +186,12 @@ for n = 1, count do
     answers[n] = refusal(id, text)
   end
 end
-
-if #ended > 0 then
-  redis.call('HDEL', P .. 'run', unpack(ended))
+if #stopped > 0 then
+  stop_jobs(P, stopped, their_runs)
   redis.call('MSET', unpack(written))
-  for lease_ms, some in pairs(leases) do
-    redis.call('ZREM', P .. 'lease:' .. string.format('%.0f', lease_ms), unpack(some))
-  end
-  for nonce, some in pairs(nonces) do
-    if redis.call('HINCRBY', P .. 'claimed', nonce, -some) <= 0 then
-      redis.call('HDEL', P .. 'claimed', nonce)
-    end
-  end
-  if #succeeded_ids > 0 then
-    redis.call('ZADD', P .. 'ended:succeeded', unpack(succeeded_ids))
+  enter_jobs(P, entering, now)
+  if #ended > 0 then
+    end_jobs(P, ended, old_values, ends, now)
   end
 end
 return answers

@@ -10,6 +10,10 @@
 --@include lib/record.lua
 --@include lib/mark.lua
 --@include lib/turns.lua
+--@include lib/states.lua
+--@include lib/schedule.lua
+--@include lib/occurrence.lua
+--@include lib/moves.lua
 --@include lib/arrivals.lua
 --@include lib/news.lua
 

@@ -1,5 +1,5 @@
 -- arrivals: the jobs that a call brings with it, and how they are stored. After clock, keys, record,
--- mark and turns. Whoever includes this is given them in this way:
+-- mark, turns and moves. Whoever includes this is given them in this way:
 -- ARGV  1 clock  2 ids, joined  3 turn of each job as <I2, or '' for the first  4 when each is due
 --       as <i8, a delay or minus an instant, or '' for now  5 flags of each, a byte, or '' for none
 --       6 mark of those that are held  7 how many lanes, turns and idempotency keys, as <I2I2I2
@@ -27,14 +27,9 @@ end
 
 -- The numbers of the lanes, in their order.
 local function read_lanes()
-  local names = {}
-  for place = 1, lane_count do
-    names[place] = ARGV[7 + place]
-  end
-  local numbers = redis.call('HMGET', P .. 'lanes', unpack(names))
+  local numbers = redis.call('HMGET', P .. 'lanes', unpack(ARGV, 8, FIRST_TURN - 1))
   for place, number in ipairs(numbers) do
-    local queue, level = string.match(names[place], '^([^%z]*)%z(%d+)')
-    numbers[place] = number and tonumber(number) or make_lane(P, names[place], queue, level)
+    numbers[place] = number and tonumber(number) or make_lane(P, ARGV[7 + place])
   end
   return numbers
 end
@@ -42,14 +37,6 @@ end
 local function due_at(place)
   local given = unpack_number('<i8', due_of, 8 * place - 7)
   return given >= 0 and now + given or math.max(now, -given)
-end
-
-local function new_turn(number, lanes)
-  local at = FIRST_TURN + 2 * (number - 1)
-  return {
-    lane = lanes[tonumber(ARGV[at])], tenant = ARGV[at + 1], jobs = {}, count = 0, due = false,
-    member = false,
-  }
 end
 
 -- The head of a job without its sequence number, which differs: what is before and after it. The
@@ -61,15 +48,6 @@ local function split_head(lane, flags, due)
     local text = pack(JOB_HEAD, 'W', flags, lane, 0, due, now)
     last_lane, last_flags, last_due = lane, flags, due
     before, after = sub(text, 1, JOB_SEQ - 1), sub(text, JOB_DUE)
-  end
-end
-
-local function join_turn(turn, due, member)
-  local n = turn.count
-  turn.jobs[n + 1], turn.jobs[n + 2], turn.count = due, member, n + 2
-  -- Later numbers are behind at the same due time.
-  if not turn.due or due < turn.due then
-    turn.due, turn.member = due, member
   end
 end
 
@@ -90,7 +68,8 @@ local function build(places, first, lanes, turns)
     end
     local turn = turns[number]
     if not turn then
-      turn = new_turn(number, lanes)
+      local at = FIRST_TURN + 2 * (number - 1)
+      turn = empty_turn(lanes[tonumber(ARGV[at])], ARGV[at + 1])
       turns[number] = turn
     end
     split_head(turn.lane, flags, due)
@@ -104,31 +83,6 @@ local function build(places, first, lanes, turns)
     end
   end
   return values, held
-end
-
--- Put the jobs into their turns, and tell these lane by lane.
-local function fill(turns)
-  local lanes, tenants, counts, places = {}, {}, {}, {}
-  for number = 1, turn_count do
-    local turn = turns[number]
-    if turn and turn.due then
-      local lane = lanes[turn.lane]
-      if not lane then
-        lane = { {}, {}, {}, P .. 'turn:' .. turn.lane .. ':' }
-        lanes[turn.lane] = lane
-      end
-      local come = redis.call('ZADD', turn_key_in(lane[4], turn.tenant), unpack(turn.jobs))
-      local place = places[turn.tenant] or #tenants + 1
-      places[turn.tenant], tenants[place] = place, turn.tenant
-      counts[place] = (counts[place] or 0) + come
-      local n = #lane[1] + 1
-      lane[1][n], lane[2][n], lane[3][n] = turn.tenant, turn.due, turn.member
-    end
-  end
-  count_waiting(P, tenants, counts)
-  for number, lane in pairs(lanes) do
-    stand(P, number, lane[1], lane[2], lane[3], now)
-  end
 end
 
 -- Enter ids into the index of all jobs, at the places of their sequence numbers.
@@ -151,7 +105,13 @@ local function store(places)
   if #held > 0 then
     redis.call('HSET', P .. 'hold', unpack(held))
   end
-  fill(turns)
+  local filled = {}
+  for number = 1, turn_count do
+    if turns[number] and turns[number].due then
+      filled[#filled + 1] = turns[number]
+    end
+  end
+  enter_jobs(P, filled, now)
   local text = ids
   if #places < count then
     local some = {}

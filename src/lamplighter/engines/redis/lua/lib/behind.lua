@@ -1,15 +1,4 @@
--- behind: where to go on in a zset that is read from its greatest member down.
-
--- Zsets go by bytes; the server's language may have other rules for texts.
-local function bytes_before(one, other)
-  for place = 1, math.min(#one, #other) do
-    local a, b = string.byte(one, place), string.byte(other, place)
-    if a ~= b then
-      return a < b
-    end
-  end
-  return #one < #other
-end
+-- behind: where to go on in a zset that is read from its greatest member down. After keys.
 
 -- The rank, from the greatest on, of the first member behind (score, member), by halving.
 local function rank_behind(key, score, member)
@@ -18,7 +7,7 @@ local function rank_behind(key, score, member)
     local middle = math.floor((low + high) / 2)
     local found = redis.call('ZRANGE', key, middle, middle, 'REV', 'WITHSCORES')
     local at = tonumber(found[2])
-    if at < score or at == score and bytes_before(found[1], member) then
+    if at < score or at == score and name_before(found[1], member) then
       high = middle
     else
       low = middle + 1

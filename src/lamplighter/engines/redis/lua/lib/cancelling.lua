@@ -1,34 +1,42 @@
--- cancelling: end a job that waits, ask one that runs. After keys, record, turns, states and
--- occurrence.
+-- cancelling: end jobs that wait, ask those that run. After keys, record, turns, states and moves.
 
-local function end_cancelled(P, id, value, mark, reason, now)
-  local job = unpack_job(value)
-  if job.state == 'W' and not is_held(P, id) then
-    leave(P, job.lane, job.tenant, job.due, job.seq, id, now)
+-- End jobs that neither run nor have ended. Each value is written before the next is read: they may
+-- be large.
+local function end_cancelled(P, ids, mark, reason, now)
+  local values, states, leaving, marks = {}, {}, {}, {}
+  for place, id in ipairs(ids) do
+    local value = redis.call('GET', job_key(P, id))
+    local job = unpack_job(value)
+    if job.state == 'W' and not is_held(P, id) then
+      table.insert(turn_among(leaving, job.lane, job.tenant).jobs, member_of(job.seq, id))
+    end
+    job.state, job.finished, job.reason = 'C', now, reason
+    redis.call('SET', job_key(P, id), pack_job(job))
+    -- Of the others nobody hears.
+    values[place] = job.schedule and value or string.sub(value, 1, JOB_TEXTS)
+    states[place] = 'C'
+    marks[2 * place - 1], marks[2 * place] = id, mark
   end
-  job.state, job.finished, job.reason = 'C', now, reason
-  redis.call('SET', job_key(P, id), pack_job(job))
-  redis.call('HDEL', P .. 'hold', id)
-  redis.call('HSET', P .. 'cancel', id, mark)
-  redis.call('ZADD', P .. 'ended:cancelled', now, id)
-  if job.schedule then
-    tell_schedule(P, id, value, 'C', now)
+  if #ids > 0 then
+    leave_jobs(P, leaving, now)
+    redis.call('HSET', P .. 'cancel', unpack(marks))
+    end_jobs(P, ids, values, states, now)
   end
 end
 
--- Gives what became of the wish, and the job's state after it, '' where there is none.
+-- Cancel one job; returns its state after it, '' where there is none.
 local function cancel_job(P, id, mark, reason, now)
-  local value = redis.call('GET', job_key(P, id))
+  local value = brief(P, id)
   if not value then
-    return 'unknown', ''
+    return ''
   end
-  local state = string.sub(value, 1, 1)
+  local state = job_state(value)
   if state == 'W' and is_running(P, id) then
-    local asked = redis.call('HSETNX', P .. 'cancel', id, mark) == 1
-    return asked and 'requested' or 'already', 'running'
+    redis.call('HSETNX', P .. 'cancel', id, mark)
+    return 'running'
   elseif TERMINAL[state] then
-    return state == 'C' and 'already' or 'conflict', STATES[state]
+    return STATES[state]
   end
-  end_cancelled(P, id, value, mark, reason, now)
-  return 'done', 'cancelled'
+  end_cancelled(P, { id }, mark, reason, now)
+  return 'cancelled'
 end

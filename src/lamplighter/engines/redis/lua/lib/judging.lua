@@ -120,7 +120,9 @@ local function let_go(id)
   local value = brief(P, id)
   if value and redis.call('HDEL', P .. 'hold', id) == 1 then
     if job_state(value) == 'W' and not is_running(P, id) then
-      enter(P, job_lane(value), job_tenant(value), job_due(value), job_seq(value), id, now)
+      local turn = empty_turn(job_lane(value), job_tenant(value))
+      join_turn(turn, job_due(value), member_of(job_seq(value), id))
+      enter_jobs(P, { turn }, now)
     end
   end
 end
@@ -147,7 +149,7 @@ end
 -- Cancel a job because a later one takes its place; gives its state after it.
 local function cancel_for(schedule, id)
   local wish = mark_at('{"by": "schedule", "reason": "replaced"}', now)
-  local _, state = cancel_job(P, id, wish, 'replaced', now)
+  local state = cancel_job(P, id, wish, 'replaced', now)
   schedule.ended = schedule.ended or state == 'cancelled'
   return state
 end

@@ -9,6 +9,18 @@ local function encode(name)
   end))
 end
 
+-- Whether a name goes before another by its bytes. Servers may compare texts by the rules of a
+-- language.
+local function name_before(one, other)
+  for place = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, place), string.byte(other, place)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+
 local function job_key(P, id)
   return P .. 'job:' .. id
 end
