@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lamplighter.engines.redis import records
-from lamplighter.engines.redis.scripts import _read
+from lamplighter.engines.redis.scripts import _read, laid_out
 from lamplighter.model.job import (
     NO_EXTRAS,
     Delivery,
@@ -23,7 +23,7 @@ from lamplighter.port import texts
 
 LIBRARY = _read("lib/record.lua") + "\n"
 # Builds a job as submit does, changes all that can change, packs it, reads and packs it again.
-WHOLE = (
+WHOLE = laid_out(
     LIBRARY
     + """
 local flags, lane, seq, due, created, body = unpack(ARGV, 1, 6)
@@ -210,7 +210,7 @@ def test_marks_get_their_time_from_the_script(admin: redis.Redis):
 
 
 def test_an_attempt_is_read_as_it_was_written(admin: redis.Redis):
-    script = LIBRARY + (
+    script = laid_out(LIBRARY) + (
         "return pack_attempt({ generation = 3, lease = 4, number = 2, claimed = 1700000000000,"
         " finished = 1700000000009, nonce = ARGV[1], worker = ARGV[2], outcome = 'failed',"
         " error = ARGV[3] })"

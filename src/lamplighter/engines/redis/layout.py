@@ -1,8 +1,8 @@
 """The packed values of the store, each declared once: Python and Lua read and write them by this.
 
-A value is little-endian: its numbers, then the lengths of its texts, then the texts. What a line
-``--@layout job`` of a Lua file becomes is made here: see `scripts.py`. A new field of a job is a
-line below, and what is to be done with it.
+A value is little-endian: its numbers, then the lengths of its texts, then the texts. What Lua
+files have for it is made here and put in by `scripts.py`. A new field of a job is a line below, and
+what is to be done with it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Layout:
     rest: str = ""
     """A text that goes to the end, and so needs no length."""
     head: int = 0
-    """How many of the numbers scripts write before what Python has packed."""
+    """How many of the numbers, from the first on, scripts read or write by themselves."""
 
     @property
     def fields(self) -> dict[str, str]:
@@ -86,29 +86,35 @@ class Layout:
 
     # ── the same for Lua ─────────────────────────────────────────────────────────────────────
 
-    def lua(self) -> str:
-        """Write the places of all fields, counted from 1, and the functions that use them."""
-        name, prefix = self.name, self.name.upper()
-        named = {**self.numbers, **{f"{text}_size": code for text, code in self.texts.items()}}
-        places = dict(zip(named, (self.at(one) + 1 for one in self.fields), strict=True))
-        readers = [
-            f"local function {name}_{one}(value)\n"
-            f"  return (struct.unpack('<{named[one]}', value, {place}))\n"
-            "end"
-            for one, place in places.items()
-        ]
-        return "\n".join(
-            (
-                f"local {prefix}_FORMAT = '<{''.join(self.fields.values())}'",
-                f"local {prefix}_HEAD = '<{''.join([*self.numbers.values()][: self.head])}'",
-                *(f"local {prefix}_{one.upper()} = {place}" for one, place in places.items()),
-                *(f"local {prefix}_{one.upper()}_FLAG = {bit}" for one, bit in self.flags.items()),
-                f"local {prefix}_TEXTS = {self.size + 1}",
-                *readers,
-                self._lua_unpack(),
-                self._lua_pack(),
-            )
-        )
+    @property
+    def lua_readers(self) -> dict[str, str]:
+        """``job_due`` and so on: what reads a field, or the size of a text, of the value ``{}``."""
+        return {
+            f"{self.name}_{name}": f"(struct.unpack('<{code}', {{}}, {self.at(field) + 1}))"
+            for field, name, code in self._lua_fields()
+        }
+
+    @property
+    def lua_constants(self) -> dict[str, str]:
+        """``JOB_DUE`` and so on: places, counted from 1; flags; how all and the head are packed."""
+        numbers = {
+            **{name: self.at(field) + 1 for field, name, _ in self._lua_fields()},
+            **{f"{name}_flag": bit for name, bit in self.flags.items()},
+            "texts": self.size + 1,
+        }
+        return {
+            f"{self.name.upper()}_FORMAT": f"'<{''.join(self.fields.values())}'",
+            f"{self.name.upper()}_HEAD": f"'<{''.join([*self.numbers.values()][: self.head])}'",
+            **{f"{self.name}_{name}".upper(): str(number) for name, number in numbers.items()},
+        }
+
+    def lua_functions(self) -> str:
+        """``unpack_job`` and ``pack_job``, from and to a table."""
+        return f"{self._lua_unpack()}\n{self._lua_pack()}"
+
+    def _lua_fields(self) -> list[tuple[str, str, str]]:
+        numbers = [(name, name, code) for name, code in self.numbers.items()]
+        return numbers + [(name, f"{name}_size", code) for name, code in self.texts.items()]
 
     def _lua_unpack(self) -> str:
         given = [f"{name} = {name}" for name in self.numbers if name != "flags"]
@@ -264,6 +270,7 @@ SCHEDULE = Layout(
     },
     {"tenant": "I2", "type": "I2", "zones": "I2", "hold": "I2", "backfill": "I2"},
     {"due": 1, "last_due": 2, "hold": 4, "queues": 8},  # it may have queued runs
+    head=3,
 )
 """`schedule:<name>`."""
 

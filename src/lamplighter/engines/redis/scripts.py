@@ -1,8 +1,10 @@
 """Loads the Lua files: each with what it includes, and with the name the server knows it by.
 
-Of an include only those functions and constants are pasted that the script needs: the server makes
-all functions of a script anew whenever it runs, and that is a good part of what a small one costs.
-A line ``--@layout job`` becomes what `layout.py` makes of the layout of that name.
+Of an include only those functions are pasted that the script needs: the server makes all functions
+of a script anew whenever it runs, and that is a good part of what a small script costs.
+
+What `layout.py` declares is put in where it is named: for a line ``--@layout job`` the functions
+that pack and unpack a job, for ``job_due(value)`` what reads that field, for ``JOB_DUE`` its place.
 
 A line `--@flags allow-oom` in the header of a script lets it run when the server's memory is used
 up: what ends, frees or keeps a job alive must go on then. The server takes flags from a first line
@@ -27,11 +29,10 @@ from lamplighter.engines.redis.layout import LAYOUTS
 
 _INCLUDE = re.compile(r"^--@include (\S+)[ \t]*$", re.MULTILINE)
 _LAYOUT = re.compile(r"^--@layout (\w+)[ \t]*$", re.MULTILINE)
-_DEFINITION = re.compile(
-    r"^local (?:function (?P<function>\w+)\(.*?^end"
-    r"|(?P<constant>[A-Z]\w*) = (?:\d+|'[^'\n]*'))$\n?",
-    re.MULTILINE | re.DOTALL,
-)
+_READERS = {name: code for one in LAYOUTS.values() for name, code in one.lua_readers.items()}
+_READER = re.compile(rf"\b({'|'.join(_READERS)})\((\w+(?:\[[^\[\]()]+\])?)\)")
+_CONSTANTS = {name: text for one in LAYOUTS.values() for name, text in one.lua_constants.items()}
+_FUNCTION = re.compile(r"^local function (\w+)\(.*?^end$", re.MULTILINE | re.DOTALL)
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _REMARK = re.compile(r"^--(?!@).*\n", re.MULTILINE)
 _UNGUARDED = re.compile(r"^--@unguarded[ \t]*$", re.MULTILINE)
@@ -85,46 +86,52 @@ def _guarded(text: str) -> str:
 
 def _pasted(name: str) -> str:
     """Read a script with its includes, each once and one level deep: an include has none."""
-    text = _read(f"{name}.lua")
+    text = laid_out(_read(f"{name}.lua"))
     paths = _INCLUDE.findall(text)
     if len(set(paths)) < len(paths):
         raise ValueError(f"lua/{name}.lua includes a file twice")
-    parts = {path: _read(path) for path in paths}
+    parts = {path: laid_out(_read(path)) for path in paths}
     for path, part in parts.items():
         if _INCLUDE.search(part):
             raise ValueError(f"lua/{path} is included and includes others itself")
     needed = _needed(text, parts.values())
 
     def wanted(found: re.Match[str]) -> str:
-        return found[0] if _name(found) in needed else ""
+        return found[0] if found[1] in needed else ""
 
     def include(found: re.Match[str]) -> str:
-        return _DEFINITION.sub(wanted, _REMARK.sub("", parts[found[1]])).strip("\n")
+        return _FUNCTION.sub(wanted, _REMARK.sub("", parts[found[1]])).strip("\n")
 
     return _guarded(_INCLUDE.sub(include, text))
 
 
 def _needed(text: str, parts: Iterable[str]) -> set[str]:
-    """Return what a script names of the definitions in the parts, and what these name."""
+    """Return the functions of the parts that a script names, and those that these name."""
     parts = [_REMARK.sub("", part) for part in parts]
-    definitions = {_name(found): found[0] for part in parts for found in _DEFINITION.finditer(part)}
-    rest = "".join(_DEFINITION.sub("", part) for part in parts)
+    functions = {found[1]: found[0] for part in parts for found in _FUNCTION.finditer(part)}
+    rest = "".join(_FUNCTION.sub("", part) for part in parts)
     needed: set[str] = set()
     looked_at = [_REMARK.sub("", text), rest]
     while looked_at:
-        new = definitions.keys() & set(_WORD.findall(looked_at.pop())) - needed
+        new = functions.keys() & set(_WORD.findall(looked_at.pop())) - needed
         needed |= new
-        looked_at += [definitions[one] for one in new]
+        looked_at += [functions[one] for one in new]
     return needed
 
 
-def _name(definition: re.Match[str]) -> str:
-    return definition["function"] or definition["constant"]
+def laid_out(text: str) -> str:
+    """Put in what layouts make of their names."""
+    text = _LAYOUT.sub(lambda found: LAYOUTS[found[1]].lua_functions(), text)
+    text = _READER.sub(lambda found: _READERS[found[1]].format(found[2]), text)
+    text = _WORD.sub(lambda found: _CONSTANTS.get(found[0], found[0]), text)
+    left = _READERS.keys() & set(_WORD.findall(_REMARK.sub("", text)))
+    if left:
+        raise ValueError(f"{', '.join(left)}: give a variable or an element, and nothing else")
+    return text
 
 
 def _read(path: str) -> str:
-    text = _folder().joinpath(*path.split("/")).read_text(encoding="utf-8")
-    return _LAYOUT.sub(lambda found: LAYOUTS[found[1]].lua(), text)
+    return _folder().joinpath(*path.split("/")).read_text(encoding="utf-8")
 
 
 def _folder() -> Traversable:

@@ -9,7 +9,6 @@
 
 local P, what, cursor = KEYS[1], ARGV[2], ARGV[3]
 
-local read = what == 'lane' and job_lane or job_tenant
 local given = redis.call('HSCAN', P .. 'run', cursor, 'COUNT', 300)
 local found = {}
 for place = 1, #given[2], 2 do
@@ -17,7 +16,7 @@ for place = 1, #given[2], 2 do
   local value = brief(P, id)
   if value then
     found[#found + 1] = id
-    found[#found + 1] = read(value)
+    found[#found + 1] = what == 'lane' and job_lane(value) or job_tenant(value)
   end
 end
 return { given[1], cmsgpack.pack(found) }

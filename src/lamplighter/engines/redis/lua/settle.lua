@@ -22,7 +22,6 @@
 --@include lib/schedule.lua
 --@include lib/occurrence.lua
 --@include lib/moves.lua
---@layout next
 
 local P, now = KEYS[1], now_ms(ARGV[1])
 

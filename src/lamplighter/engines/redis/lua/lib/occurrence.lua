@@ -35,8 +35,7 @@ local function tell_schedule(P, id, value, state, now)
   redis.call('ZADD', P .. 'runs:' .. following .. ':' .. key, due, string.sub(run, 1, 16)
     .. struct.pack('<I8c1', begins and 0 or now, begins and 'R' or state) .. string.sub(run, 26, 53))
   local known = redis.call('GETRANGE', record, 0, SCHEDULE_TEXTS - 2)
-  local failures, backfilling = schedule_failures(known), schedule_backfilling(known)
-  local flags = schedule_flags(known)
+  local failures, backfilling, flags = struct.unpack(SCHEDULE_HEAD, known)
   local unfinished = class == 'started' or class == 'queued'
   if string.sub(run, 26, 26) == 'B' and unfinished ~= begins then
     backfilling = backfilling + (begins and 1 or -1)

@@ -1,8 +1,10 @@
 -- record: the values of a job, of its running claim and of its attempts that are over. What they
--- hold is declared in layout.py. After keys.
+-- hold is declared in layout.py, from where job_due(value), JOB_DUE, unpack_job and so on come: see
+-- scripts.py. After keys.
 --@layout job
 --@layout run
 --@layout attempt
+--@layout next
 
 -- Enough of a job's value for its numbers and its tenant, whose name has at most 64 characters.
 local function brief(P, id)

@@ -63,11 +63,26 @@ end
 
 -- So many jobs have come into turns of each of these tenants, or have left them.
 local function count_waiting(P, changes)
-  for tenant, change in pairs(changes) do
-    if redis.call('HINCRBY', P .. 'waits', tenant, change) <= 0 then
-      redis.call('HDEL', P .. 'waits', tenant)
+  local tenants, some, none = {}, {}, {}
+  for tenant in pairs(changes) do
+    tenants[#tenants + 1] = tenant
+  end
+  for first = 1, #tenants, 1000 do
+    local last = math.min(first + 999, #tenants)
+    local before = redis.call('HMGET', P .. 'waits', unpack(tenants, first, last))
+    for place = first, last do
+      local tenant = tenants[place]
+      local count = tonumber(before[place - first + 1] or '0') + changes[tenant]
+      if count > 0 then
+        some[#some + 1] = tenant
+        some[#some + 1] = count
+      else
+        none[#none + 1] = tenant
+      end
     end
   end
+  send('HSET', P .. 'waits', some)
+  send('HDEL', P .. 'waits', none)
 end
 
 -- Put turns of a lane in line that have not been there: never behind the clock of their band.
