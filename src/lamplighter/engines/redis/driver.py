@@ -11,35 +11,30 @@ from lamplighter.engines.redis import acl, address, installer, server
 from lamplighter.engines.redis.promises import DECLARED
 from lamplighter.engines.redis.transport import Transport
 from lamplighter.engines.redis.verbs import (
+    access,
     activity,
-    audit,
+    backlog,
     inspect,
     inspect_schedules,
+    listing,
+    members,
     membership,
     queues,
     rescue,
+    schedules,
     settings,
-    spend,
-    tokens,
 )
-from lamplighter.engines.redis.verbs.backfill import backfill
 from lamplighter.engines.redis.verbs.change import change
 from lamplighter.engines.redis.verbs.check_up import check_up
 from lamplighter.engines.redis.verbs.claim import claim
-from lamplighter.engines.redis.verbs.delete_schedules import delete_schedules
 from lamplighter.engines.redis.verbs.due_schedules import due_schedules
 from lamplighter.engines.redis.verbs.explain import explain
-from lamplighter.engines.redis.verbs.fire import fire
-from lamplighter.engines.redis.verbs.hold_schedules import hold_schedules
+from lamplighter.engines.redis.verbs.fire import fire, trigger
 from lamplighter.engines.redis.verbs.prune import prune
-from lamplighter.engines.redis.verbs.prune_access import prune_access
-from lamplighter.engines.redis.verbs.put_schedules import put_schedules
 from lamplighter.engines.redis.verbs.record import record
 from lamplighter.engines.redis.verbs.renew import renew
 from lamplighter.engines.redis.verbs.settle import settle
 from lamplighter.engines.redis.verbs.submit import submit
-from lamplighter.engines.redis.verbs.trigger import trigger
-from lamplighter.engines.redis.verbs.unhold_schedules import unhold_schedules
 from lamplighter.engines.redis.wakeup import RedisWakeup
 from lamplighter.model.errors import InvalidOption
 from lamplighter.port.checkup import Checkup
@@ -48,18 +43,18 @@ Verb = Callable[..., Awaitable[Any]]
 
 _VERBS: tuple[Verb, ...] = (
     *(submit, claim, renew, settle, record, rescue.rescue, rescue.claims_of, prune, change),
-    *(put_schedules, due_schedules, fire, trigger, backfill),
-    *(hold_schedules, unhold_schedules, delete_schedules),
+    *(schedules.put_schedules, due_schedules, fire, trigger, schedules.backfill),
+    *(schedules.hold_schedules, schedules.unhold_schedules, schedules.delete_schedules),
     *(membership.join, membership.beat, membership.leave, membership.lead),
     *(settings.put_queue, settings.put_tenant, settings.put_type),
     *(queues.enter_queues, queues.remove_queue, activity.tally),
-    *(tokens.put_token, tokens.revoke_token, audit.note_audit, prune_access, spend.spend),
-    *(inspect.job, inspect.jobs, explain, inspect.counts, inspect.attempts, inspect.logs),
-    *(inspect.queues, inspect.queue, inspect.tenants, inspect.tenant, queues.held),
-    *(inspect.types, inspect.workers, inspect.dead_groups),
+    *(access.put_token, access.revoke_token, access.note_audit, access.prune_access, access.spend),
+    *(inspect.job, listing.jobs, explain, inspect.counts, inspect.attempts, inspect.logs),
+    *(backlog.queues, backlog.queue, backlog.tenants, backlog.tenant, queues.held),
+    *(members.types, members.workers, listing.dead_groups),
     *(inspect_schedules.schedule, inspect_schedules.schedules, inspect_schedules.runs),
     *(activity.activity, activity.standing),
-    *(tokens.token, tokens.tokens, audit.audit, spend.spent),
+    *(access.token, access.tokens, access.audit, access.spent),
 )
 
 

@@ -8,7 +8,6 @@ what is to be done with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from struct import Struct, calcsize
 from typing import Any
 
@@ -25,22 +24,35 @@ _CODES = {
 """Lua's codes, and what Python calls the same."""
 
 
-@dataclass(frozen=True)
+def _pairs(text: str) -> dict[str, str]:
+    """Read names, each with its code."""
+    return dict(part.split() for part in text.split(",")) if text else {}
+
+
 class Layout:
-    """One kind of value.
+    """One kind of value: numbers, and texts with the numbers of their lengths, each with its code.
 
     The number `flags`, where there is one, has a bit per flag: one that is named like another field
-    says whether that is there at all, and any other is true or false by itself.
+    says whether that is there at all, and any other is true or false by itself. ``rest`` is a text
+    that goes to the end, and ``head`` how many of the numbers scripts read or write by themselves.
     """
 
-    name: str
-    numbers: Mapping[str, str]
-    texts: Mapping[str, str] = field(default_factory=dict[str, str])
-    flags: Mapping[str, int] = field(default_factory=dict[str, int])
-    rest: str = ""
-    """A text that goes to the end, and so needs no length."""
-    head: int = 0
-    """How many of the numbers, from the first on, scripts read or write by themselves."""
+    def __init__(
+        self,
+        name: str,
+        numbers: str,
+        texts: str = "",
+        flags: str = "",
+        *,
+        rest: str = "",
+        head: int = 0,
+    ) -> None:
+        self.name = name
+        self.numbers = _pairs(numbers)
+        self.texts = _pairs(texts)
+        self.flags = {flag: int(bit) for flag, bit in _pairs(flags).items()}
+        self.rest = rest
+        self.head = head
 
     @property
     def fields(self) -> dict[str, str]:
@@ -89,16 +101,22 @@ class Layout:
     @property
     def lua_readers(self) -> dict[str, str]:
         """``job_due`` and so on: what reads a field, or the size of a text, of the value ``{}``."""
-        return {
-            f"{self.name}_{name}": f"(struct.unpack('<{code}', {{}}, {self.at(field) + 1}))"
-            for field, name, code in self._lua_fields()
-        }
+        found: dict[str, str] = {}
+        for place, name, code in self._lua_fields():
+            at = self.at(place) + 1
+            read = f"(struct.unpack('<{code}', {{}}, {at}))"
+            if code == "B":
+                read = f"string.byte({{}}, {at})"
+            elif code[0] == "c":
+                read = f"string.sub({{}}, {at}, {at - 1 + int(code[1:])})"
+            found[f"{self.name}_{name}"] = read
+        return found
 
     @property
     def lua_constants(self) -> dict[str, str]:
         """``JOB_DUE`` and so on: places, counted from 1; flags; how all and the head are packed."""
         numbers = {
-            **{name: self.at(field) + 1 for field, name, _ in self._lua_fields()},
+            **{name: self.at(place) + 1 for place, name, _ in self._lua_fields()},
             **{f"{name}_flag": bit for name, bit in self.flags.items()},
             "texts": self.size + 1,
         }
@@ -160,116 +178,54 @@ class Layout:
 
 JOB = Layout(
     "job",
-    # W waiting or running, B blocked, S succeeded, D dead, C cancelled, E expired. What is not
-    # known is 0 or empty.
-    {
-        "state": "c1",
-        "flags": "B",
-        "lane": "I4",
-        "seq": "I8",
-        "due": "I8",
-        "created": "I8",
-        "cost": "I4",
-        "generation": "I4",
-        "attempt": "I4",
-        "crashes": "I4",
-        "losses": "I4",
-        "finished": "I8",
-        # From here to the nonce it is the beginning of the last claim: see RUN.
-        "lease": "I4",
-        "claimed": "I8",
-        "handout": "I8",
-        "nonce": "c16",
-    },
+    # state: W waiting or running, B blocked, S succeeded, D dead, C cancelled, E expired. A number
+    # that is not known is 0, a text that is not known is empty. From the lease to the nonce it is
+    # the beginning of the last claim: see RUN.
+    "state c1, flags B, lane I4, seq I8, due I8, created I8, "
+    "cost I4, generation I4, attempt I4, crashes I4, losses I4, "
+    "finished I8, lease I4, claimed I8, handout I8, nonce c16",
     # The first four are given by the submission and stay; the others are of the last end.
-    {
-        "tenant": "I2",
-        "args": "I4",
-        "extras": "I4",
-        "schedule": "I2",
-        "error": "I4",
-        "worker": "I2",
-        "reason": "I4",
-        "result": "I4",
-        "note": "I2",
-    },
-    {
-        "suspect": 1,
-        "at_most_once": 2,
-        "result": 4,
-        "reason": 8,
-        "note": 16,
-        "schedule": 32,
-        "held": 64,  # when it was submitted
-    },
+    "tenant I2, args I4, extras I4, schedule I2, "
+    "error I4, worker I2, reason I4, result I4, note I2",
+    # Held: when it was submitted.
+    "suspect 1, at_most_once 2, result 4, reason 8, note 16, schedule 32, held 64",
     head=6,
 )
 """`job:<id>`."""
 
 RUN = Layout(
     "run",
-    # `started` is 1 when the handler may have been called.
-    {
-        "lease": "I4",
-        "claimed": "I8",
-        "handout": "I8",
-        "nonce": "c16",
-        "lease_ms": "I8",
-        "started": "B",
-    },
+    # started: 1 when the handler may have been called.
+    "lease I4, claimed I8, handout I8, nonce c16, lease_ms I8, started B",
     rest="worker",
+    head=3,
 )
 """A running claim, in `run`."""
 
 ATTEMPT = Layout(
     "attempt",
-    {
-        "generation": "I4",
-        "lease": "I4",
-        "number": "I4",
-        "claimed": "I8",
-        "finished": "I8",
-        "nonce": "c16",
-    },
-    {"worker": "I2", "outcome": "I2", "error": "I4"},
+    "generation I4, lease I4, number I4, claimed I8, finished I8, nonce c16",
+    "worker I2, outcome I2, error I4",
 )
 """An entry of `attempts:<id>`."""
 
 NEXT = Layout(
     "next",
-    {
-        "state": "c1",
-        "flags": "B",
-        "delay": "I8",
-        "attempt": "I4",
-        "crashes": "I4",
-        "losses": "I4",
-    },
-    {"reason": "I4", "result": "I4", "note": "I4", "error": "I4", "version": "I4"},
-    {"suspect": 1, "result": 4, "reason": 8, "note": 16, "version": 32},
+    "state c1, flags B, delay I8, attempt I4, crashes I4, losses I4",
+    "reason I4, result I4, note I4, error I4, version I4",
+    "suspect 1, result 4, reason 8, note 16, version 32",
 )
 """What a job becomes when its claim is over, as settle sends it: `Next` of model/lifecycle.py."""
 
 SCHEDULE = Layout(
     "schedule",
-    {
-        "failures": "I4",
-        "backfilling": "I4",  # jobs of its backfill that have not ended
-        "flags": "B",
-        "version": "I8",
-        "cursor": "i8",
-        "due": "i8",
-        "created": "I8",
-        "changed": "I8",
-        "fired": "I8",
-        "skipped": "I8",
-        "latest": "i8",  # due time of a run
-        "last_due": "i8",  # due time that was fired or skipped
-        "active": "c26",  # job of the active run; NULs where there is none
-        "last_job": "c26",
-    },
-    {"tenant": "I2", "type": "I2", "zones": "I2", "hold": "I2", "backfill": "I2"},
-    {"due": 1, "last_due": 2, "hold": 4, "queues": 8},  # it may have queued runs
+    # backfilling: jobs of its backfill that have not ended; latest: due time of a run; last_due: of
+    # what was fired or skipped; active and last_job: ids, NULs where there is none.
+    "failures I4, backfilling I4, flags B, version I8, cursor i8, due i8, created I8, changed I8, "
+    "fired I8, skipped I8, latest i8, last_due i8, active c26, last_job c26",
+    "tenant I2, type I2, zones I2, hold I2, backfill I2",
+    # Queues: it may have queued runs.
+    "due 1, last_due 2, hold 4, queues 8",
     head=3,
 )
 """`schedule:<name>`."""

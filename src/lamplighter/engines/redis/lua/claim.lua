@@ -254,7 +254,10 @@ end
 -- each once; the number of the lane of each job; and the jobs.
 local function write_jobs(queue, answer)
   local runs, ids, jobs, lanes, numbers, places = {}, {}, {}, {}, {}, {}
-  local run = { claimed = now, nonce = nonce, lease_ms = lease_ms, started = 0, worker = worker }
+  local rest = sub(pack_run({
+    lease = 0, claimed = now, handout = 0, nonce = nonce, lease_ms = lease_ms, started = 0,
+    worker = worker,
+  }), RUN_NONCE)
   for place, member in ipairs(queue.members) do
     local id, value, lane = sub(member, 12), queue.values[place], queue.lanes[place]
     if not numbers[lane] then
@@ -262,8 +265,7 @@ local function write_jobs(queue, answer)
       numbers[lane] = struct.pack('<I2', #lanes)
     end
     ids[place], places[place] = id, numbers[lane]
-    run.lease, run.handout = job_lease(value) + 1, queue.first + place
-    runs[place] = pack_run(run)
+    runs[place] = struct.pack(RUN_HEAD, job_lease(value) + 1, now, queue.first + place) .. rest
     jobs[2 * place - 1], jobs[2 * place] = id, value
   end
   start_jobs(P, nonce, ids, runs, lease_ms, now)

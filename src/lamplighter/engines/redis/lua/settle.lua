@@ -38,7 +38,6 @@ for n = 1, count do
   runs[ids[n]], values[ids[n]] = given_runs[n], given_values[n]
 end
 
-local has_cancels = redis.call('EXISTS', P .. 'cancel') == 1
 local packed_now = struct.pack('<I8', now)
 local sub, number = string.sub, struct.unpack
 -- Claims that are over, what is written, and where their jobs go: into turns, or to an end.
@@ -124,9 +123,7 @@ local function next_value(id, run, following, outcome, history)
     if not is_held(P, id) then
       join_turn(turn_among(entering, job.lane, job.tenant), job.due, member_of(job.seq, id))
     end
-    if has_cancels then
-      redis.call('HDEL', P .. 'cancel', id)
-    end
+    redis.call('HDEL', P .. 'cancel', id)
   end
   keep_attempt(id, job, nth, outcome, history, following.error)
   return pack_job(job)
@@ -148,7 +145,7 @@ local function settle_other(n, id, run, text)
   end
   local outcome = sub(text, at, at + length - 1)
   local following, place = unpack_next(text, at + length)
-  if bit.band(flags, 4) ~= 0 and has_cancels and redis.call('HEXISTS', P .. 'cancel', id) == 1 then
+  if bit.band(flags, 4) ~= 0 and redis.call('HEXISTS', P .. 'cancel', id) == 1 then
     following = unpack_next(text, place)
   end
   local value = next_value(id, run, following, outcome, bit.band(flags, 2) ~= 0)
@@ -188,7 +185,9 @@ end
 if #stopped > 0 then
   stop_jobs(P, stopped, their_runs)
   redis.call('MSET', unpack(written))
-  enter_jobs(P, entering, now)
+  if #entering > 0 then
+    enter_jobs(P, entering, now)
+  end
   if #ended > 0 then
     end_jobs(P, ended, old_values, ends, now)
   end

@@ -1,4 +1,4 @@
-"""fire: write plans for schedules."""
+"""fire, trigger: write plans for schedules, and make a run of one now."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ from typing import Any
 from lamplighter.engines.redis import inputs, records
 from lamplighter.engines.redis.arrivals import arguments_of
 from lamplighter.engines.redis.call import Argument, Call
-from lamplighter.engines.redis.schedule_records import check_id, plan_to_text
+from lamplighter.engines.redis.schedule_records import OVERLAPS, STATES, check_id, plan_to_text
 from lamplighter.engines.redis.shards import joined, shard_of, shard_of_schedule, split_schedules
 from lamplighter.model.errors import InvalidInput
 from lamplighter.model.ids import ID_LENGTH, schedule_key
 from lamplighter.model.names import shown
-from lamplighter.port.schedules import BEHIND_A_RUN, FireAnswer, Fired, Firing, Run
+from lamplighter.port.schedules import (
+    BEHIND_A_RUN,
+    FireAnswer,
+    Fired,
+    Firing,
+    Run,
+    ScheduleAnswer,
+    Triggered,
+)
+from lamplighter.port.texts import is_nobody
 
 _AT_ONCE = 100
 """Plans, jobs and skips in one script: nobody else is served meanwhile."""
-_STALE, _AGAIN = b"stale", b"again"
+_STALE, _AGAIN, _UNKNOWN = b"stale", b"again", b"unknown"
 _QUEUED_MARK = records.mark_to_text(*BEHIND_A_RUN)
 
 
@@ -69,7 +78,7 @@ def _portions(firings: Iterable[Firing]) -> Iterable[list[Firing]]:
 
 def _arguments(firings: Sequence[Firing]) -> list[Argument]:
     try:
-        arguments = jobs_of([(firing.id, run) for firing in firings for run in firing.runs])
+        arguments = _jobs_of([(firing.id, run) for firing in firings for run in firing.runs])
         for firing in firings:
             arguments += (schedule_key(*_key(firing)), plan_to_text(firing))
     except inputs.Unkept as error:
@@ -77,7 +86,7 @@ def _arguments(firings: Sequence[Firing]) -> list[Argument]:
     return arguments
 
 
-def jobs_of(runs: Sequence[tuple[str, Run]]) -> list[Argument]:
+def _jobs_of(runs: Sequence[tuple[str, Run]]) -> list[Argument]:
     """Pack the jobs of runs, each of them given with its schedule."""
     jobs = [run.job for _, run in runs]
     return arguments_of(
@@ -102,6 +111,31 @@ def _answer(schedule_id: str, said: Any) -> Fired:
     return Fired(schedule_id, FireAnswer.DONE, ids, queued, skipped)
 
 
+# ── trigger ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def trigger(call: Call, schedule_id: str, run: Run, tenant: str) -> Triggered:
+    """Let the store judge the run as one that is due now."""
+    check_id(schedule_id)
+    _check_run(tenant, schedule_id, run, call.shards)
+    if is_nobody(tenant):
+        return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
+    try:
+        job = _jobs_of([(schedule_id, run)])
+        arguments = (*job, schedule_key(tenant, schedule_id), OVERLAPS[run.overlap])
+    except inputs.Unkept as error:
+        raise inputs.refusal(error) from error
+    said: list[Any] = [_AGAIN]
+    while said[0] == _AGAIN:
+        shard = shard_of_schedule(tenant, schedule_id, call.shards)
+        said = await call.run("trigger", arguments, shard=shard)
+    if said[0] == _UNKNOWN:
+        return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
+    _, state, has_job = said
+    job_id = run.job.id if has_job else None
+    return Triggered(schedule_id, ScheduleAnswer.DONE, job_id, STATES[state])
+
+
 # ── what is refused ──────────────────────────────────────────────────────────────────────────
 
 
@@ -116,10 +150,10 @@ def _check(firing: Firing, shards: int) -> None:
             value=number,
         )
     for run in firing.runs:
-        check_run(firing.tenant, firing.id, run, shards)
+        _check_run(firing.tenant, firing.id, run, shards)
 
 
-def check_run(tenant: str, schedule_id: str, run: Run, shards: int) -> None:
+def _check_run(tenant: str, schedule_id: str, run: Run, shards: int) -> None:
     """Refuse a job that is not where its schedule is, or that somebody else may have made."""
     job = run.job
     place = shard_of_schedule(tenant, schedule_id, shards)

@@ -1,4 +1,4 @@
-"""The reads: one job, many jobs, dead letters, queues, tenants, types, workers.
+"""The reads about one job, and what jobs there are.
 
 A store of several shards is read shard by shard, and what they say is put together. What could be
 much is read in pages, so that no script keeps the server for long.
@@ -9,28 +9,11 @@ from __future__ import annotations
 from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Call
 from lamplighter.engines.redis.shards import shard_of
-from lamplighter.engines.redis.verbs.backlog import queue, queues, tenant, tenants
-from lamplighter.engines.redis.verbs.listing import dead_groups, jobs, record_of, seen
-from lamplighter.engines.redis.verbs.members import types, workers
+from lamplighter.engines.redis.verbs.listing import record_of, seen
 from lamplighter.model.job import Attempt, JobRecord, JobState
 from lamplighter.model.journal import Piece
 from lamplighter.port import texts
 from lamplighter.port.values import COUNT_LIMIT, LogPiece
-
-__all__ = [
-    "attempts",
-    "counts",
-    "dead_groups",
-    "job",
-    "jobs",
-    "logs",
-    "queue",
-    "queues",
-    "tenant",
-    "tenants",
-    "types",
-    "workers",
-]
 
 _PAGE = 500
 _BEFORE_ALL = (-1, -1)

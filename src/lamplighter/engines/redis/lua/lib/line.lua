@@ -15,7 +15,8 @@
 -- Few tables and few new texts: they are what a script spends most of its time on.
 
 local STEP, STALE_LIMIT, PAGE_LIMIT, MEMBER = 1000000, 500, 1000, 37
-local floor, ceil, max, min, sub = math.floor, math.ceil, math.max, math.min, string.sub
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local sub, tonumber = string.sub, tonumber
 local by_bytes = 'Z' < 'a' and 'a' < '\195\164'  -- the server's language goes by bytes
 local weighted = redis.call('EXISTS', P .. 'tenant') == 1
 local weights, values, step = {}, {}, 32  -- of tenants; of jobs by member, so many read at once
@@ -34,8 +35,8 @@ end
 -- Read on in a turn: its likely share of the room, later as much again; and one more, which is its
 -- head afterwards.
 local function read_jobs(turn, share)
-  local jobs = turn.jobs or {}
-  local known = #jobs / 2
+  local jobs = turn.jobs
+  local known = jobs and #jobs / 2 or 0
   turn.key = turn.key or turn_key(P, turn.lane.number, turn.tenant)
   local want = known > 0 and 2 * known or share or ceil(room / max(turn.lane.line.count, 1))
   want = min(want, room) + 1
@@ -289,7 +290,8 @@ local function goes_on(turn)
     return true
   end
   due = next_job(turn)
-  return due and due <= now
+  turn.ready = due ~= nil and due <= now
+  return turn.ready
 end
 
 -- Let a turn whose tenant was moved on stand where it belongs now.

@@ -201,9 +201,14 @@ end
 local function stop_jobs(P, ids, runs)
   local leases, nonces = {}, {}
   for place, id in ipairs(ids) do
-    local span, nonce = run_lease_ms(runs[place]), run_nonce(runs[place])
-    leases[span] = leases[span] or {}
-    table.insert(leases[span], id)
+    local run = runs[place]
+    local span, nonce = run_lease_ms(run), run_nonce(run)
+    local others = leases[span]
+    if not others then
+      others = {}
+      leases[span] = others
+    end
+    others[#others + 1] = id
     nonces[nonce] = (nonces[nonce] or 0) + 1
   end
   redis.call('HDEL', P .. 'run', unpack(ids))
@@ -224,8 +229,11 @@ local function end_jobs(P, ids, values, states, now)
   local ends, others, at = {}, {}, string.format('%.0f', now)
   for place, id in ipairs(ids) do
     local state = states[place]
-    local list = ends[state] or {}
-    ends[state] = list
+    local list = ends[state]
+    if not list then
+      list = {}
+      ends[state] = list
+    end
     local n = #list
     list[n + 1], list[n + 2] = at, id
     -- Of a cancelled job it stays to be seen who wanted that.
