@@ -35,6 +35,7 @@ _CONSTANTS = {name: text for one in LAYOUTS.values() for name, text in one.lua_c
 _FUNCTION = re.compile(r"^local function (\w+)\(.*?^end$", re.MULTILINE | re.DOTALL)
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _REMARK = re.compile(r"^--(?!@).*\n", re.MULTILINE)
+_ASIDE = re.compile(r"--(?!@).*")
 _UNGUARDED = re.compile(r"^--@unguarded[ \t]*$", re.MULTILINE)
 _GUARD = "lib/guard.lua"
 _FLAGS = re.compile(r"^--@flags (\S+)[ \t]*$", re.MULTILINE)
@@ -111,9 +112,10 @@ def _needed(text: str, parts: Iterable[str]) -> set[str]:
     functions = {found[1]: found[0] for part in parts for found in _FUNCTION.finditer(part)}
     rest = "".join(_FUNCTION.sub("", part) for part in parts)
     needed: set[str] = set()
-    looked_at = [_REMARK.sub("", text), rest]
+    looked_at = [text, rest]
     while looked_at:
-        new = functions.keys() & set(_WORD.findall(looked_at.pop())) - needed
+        words = _WORD.findall(_ASIDE.sub("", looked_at.pop()))
+        new = functions.keys() & set(words) - needed
         needed |= new
         looked_at += [functions[one] for one in new]
     return needed

@@ -22,12 +22,10 @@
 local P, now = KEYS[1], now_ms(ARGV[1])
 local nonce, worker, lease_ms = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local room, bytes = math.min(tonumber(ARGV[4]), 1000), tonumber(ARGV[6])
-local queue_count, type_count = tonumber(ARGV[7]), tonumber(ARGV[8])
-local requirement_count = tonumber(ARGV[9])
 local FIRST_QUEUE = 10
-local FIRST_TYPE = FIRST_QUEUE + 2 * queue_count
-local FIRST_REQUIREMENT = FIRST_TYPE + type_count
-local FIRST_TOPIC = FIRST_REQUIREMENT + requirement_count
+local FIRST_TYPE = FIRST_QUEUE + 2 * tonumber(ARGV[7])
+local FIRST_REQUIREMENT = FIRST_TYPE + tonumber(ARGV[8])
+local FIRST_TOPIC = FIRST_REQUIREMENT + tonumber(ARGV[9])
 local WAKE_LIMIT, MAX_WAIT_MS, STARVED_EVERY = 64, 60000, 10
 local ALIVE_MS, LOOKS_PER_SECOND = 60000, 100
 
@@ -35,46 +33,37 @@ local ALIVE_MS, LOOKS_PER_SECOND = 60000, 100
 
 -- ── what is asked for ────────────────────────────────────────────────────────────────────────
 
-local function names(first, count)
+local function names(first, behind)
   local found = {}
-  for place = first, first + count - 1 do
+  for place = first, behind - 1 do
     found[ARGV[place]] = true
   end
   return found
 end
 
-local types = names(FIRST_TYPE, type_count)
-local requirements = names(FIRST_REQUIREMENT, requirement_count)
-
--- The lanes of a queue that have turns, each with whether it is asked for.
-local function read_lanes(queue)
-  local numbers = redis.call('SMEMBERS', active_key(P, queue))
-  if #numbers == 0 then
-    return {}
-  end
-  local lanes, types_there = redis.call('HMGET', P .. 'lane', unpack(numbers)), {}
-  for place, text in ipairs(lanes) do
-    lanes[place] = read_lane(numbers[place], text)
-    types_there[place] = lanes[place].type
-  end
-  for place, text in ipairs(redis.call('HMGET', P .. 'type', unpack(types_there))) do
-    local lane, held = lanes[place], text and cjson.decode(text).hold ~= nil
-    lane.asked = types[lane.type] and requirements[lane.requirement] and not held
-  end
-  return lanes
-end
+local types = names(FIRST_TYPE, FIRST_REQUIREMENT)
+local requirements = names(FIRST_REQUIREMENT, FIRST_TOPIC)
 
 -- The bands of a queue that are asked for, the highest level first.
 local function read_bands(queue)
-  local bands, asked = {}, {}
-  for _, lane in ipairs(read_lanes(queue)) do
+  local numbers, bands, asked = redis.call('SMEMBERS', active_key(P, queue)), {}, {}
+  if #numbers == 0 then
+    return asked
+  end
+  local lanes, their_types = redis.call('HMGET', P .. 'lane', unpack(numbers)), {}
+  for place, text in ipairs(lanes) do
+    lanes[place] = read_lane(numbers[place], text)
+    their_types[place] = lanes[place].type
+  end
+  local settings = redis.call('HMGET', P .. 'type', unpack(their_types))
+  for place, lane in ipairs(lanes) do
     local band = bands[lane.band]
     if not band then
       band = { id = lane.band, level = lane.level, lanes = {}, asked = {} }
       bands[lane.band] = band
     end
     band.lanes[#band.lanes + 1] = lane
-    if lane.asked then
+    if types[lane.type] and requirements[lane.requirement] and not is_held_by(settings[place]) then
       if #band.asked == 0 then
         asked[#asked + 1] = band
       end
@@ -85,13 +74,13 @@ local function read_bands(queue)
   return asked
 end
 
--- A queue as the claim sees it.
+-- A queue as the claim sees it: its bands, and what it has given.
 local function open_queue(name)
   local text = redis.call('HGET', P .. 'queue', name)
-  local settings = text and cjson.decode(text) or {}
+  local max_wait = text and cjson.decode(text).max_wait or MAX_WAIT_MS
   return {
-    name = name, bands = settings.hold == nil and read_bands(name) or {}, starving = true,
-    before = now - (settings.max_wait or MAX_WAIT_MS), members = {}, values = {}, lanes = {},
+    name = name, bands = is_held_by(text) and {} or read_bands(name), starving = true,
+    before = now - max_wait, ids = {}, runs = {}, jobs = {}, lanes = {}, places = {},
   }
 end
 
@@ -99,7 +88,7 @@ end
 
 -- Wake turns of a band whose heads are due: those that have been due longest.
 local function wake_band(band)
-  local sleepers, woken = {}, {}
+  local sleepers = {}
   for _, lane in ipairs(band.lanes) do
     local due = redis.call('ZRANGE', P .. 'asleep:' .. lane.number, '-inf', now, 'BYSCORE',
       'LIMIT', 0, WAKE_LIMIT, 'WITHSCORES')
@@ -114,11 +103,7 @@ local function wake_band(band)
     local turn = sleepers[place]
     turn.member = redis.call('ZRANGE', turn_key(P, turn.lane, turn.tenant), 0, 0)[1]
     redis.call('ZREM', P .. 'asleep:' .. turn.lane, turn.tenant)
-    woken[turn.lane] = woken[turn.lane] or {}
-    table.insert(woken[turn.lane], turn)
-  end
-  for lane, turns in pairs(woken) do
-    wake_turns(P, lane, band.id, turns)
+    wake_turns(P, turn.lane, band.id, { turn })
   end
 end
 
@@ -129,8 +114,8 @@ local function line_up(queue)
     wake_band(band)
     ids[place] = band.id
   end
-  queue.first = tonumber(redis.call('HGET', P .. 'handed', queue.name) or '0')
-  queue.lines, queue.handed = {}, queue.first
+  queue.handed = tonumber(redis.call('HGET', P .. 'handed', queue.name) or '0')
+  queue.lines = {}
   local clocks = redis.call('HMGET', P .. 'bands', unpack(ids))
   local widths = redis.call('HMGET', P .. 'band_lanes', unpack(ids))
   for place, band in ipairs(queue.bands) do
@@ -158,17 +143,29 @@ local function next_turn(queue)
   return nil
 end
 
+local run_end = sub(pack_run({
+  lease = 0, claimed = 0, handout = 0, nonce = nonce, lease_ms = lease_ms, started = 0,
+  worker = worker,
+}), RUN_NONCE)
+
+-- Take up to so many jobs from a queue.
 local function hand_out(queue, quota)
-  local members, values_, lanes = queue.members, queue.values, queue.lanes
-  local last, count = room - quota, #members
+  local ids, jobs, last, numbers = queue.ids, queue.jobs, room - quota, queue.lanes
   while room > last and room > 0 do
     local turn, out_of_turn = next_turn(queue)
     if not turn then
       return
     end
     local member, value = take(turn, out_of_turn)
-    queue.handed, count = queue.handed + 1, count + 1
-    members[count], values_[count], lanes[count] = member, value, turn.lane.name
+    local n, id, lane = #ids + 1, sub(member, 12), turn.lane.name
+    queue.handed = queue.handed + 1
+    ids[n], jobs[2 * n - 1], jobs[2 * n] = id, id, value
+    queue.runs[n] = struct.pack(RUN_HEAD, job_lease(value) + 1, now, queue.handed) .. run_end
+    if not numbers[lane] then
+      numbers[#numbers + 1] = lane
+      numbers[lane] = struct.pack('<I2', #numbers)
+    end
+    queue.places[n] = numbers[lane]
     bytes = bytes - job_args_size(value)
     room = bytes > 0 and room - 1 or 0
   end
@@ -184,45 +181,42 @@ end
 -- What tenants have waiting less than before, by their names.
 local left = {}
 
--- Write where a touched turn stands now: in line, asleep, or nowhere.
-local function write_turn(turn, lists)
-  left[turn.tenant] = (left[turn.tenant] or 0) - turn.taken
-  local due, member = next_job(turn)
-  lists.old_heads[#lists.old_heads + 1] = turn.jobs[1] .. turn.tenant
-  if not member then
-    lists.ended[#lists.ended + 1] = turn.key
-  elseif turn.taken > 0 then
-    redis.call('ZREMRANGEBYRANK', turn.key, 0, turn.taken - 1)
-  end
-  if member and due <= now then
-    add(lists.line, turn.place, turn.tenant)
-    add(lists.heads, turn.jobs[2 * turn.taken + 2], member .. turn.tenant)
-  else
-    lists.gone[#lists.gone + 1] = turn.tenant
-    if member then
-      add(lists.asleep, due, turn.tenant)
-    end
-  end
-end
-
+-- Write where the touched turns of a lane stand now: in line, asleep, or nowhere.
 local function write_lane(queue, lane)
-  local lists = { line = {}, gone = {}, heads = {}, old_heads = {}, asleep = {}, ended = {} }
+  local line, gone, heads, old_heads, asleep, ended = {}, {}, {}, {}, {}, {}
   for _, turn in ipairs(lane.touched) do
-    write_turn(turn, lists)
+    local due, member = next_job(turn)
+    old_heads[#old_heads + 1] = turn.jobs[1] .. turn.tenant
+    if not member then
+      ended[#ended + 1] = turn.key
+    elseif turn.taken > 0 then
+      redis.call('ZREMRANGEBYRANK', turn.key, 0, turn.taken - 1)
+    end
+    if member and due <= now then
+      add(line, turn.place, turn.tenant)
+      add(heads, turn.jobs[2 * turn.taken + 2], member .. turn.tenant)
+    else
+      gone[#gone + 1] = turn.tenant
+      if member then
+        add(asleep, due, turn.tenant)
+      end
+    end
+    if turn.taken > 0 then
+      left[turn.tenant] = (left[turn.tenant] or 0) - turn.taken
+    end
   end
   for _, turn in ipairs(lane.stale) do
     if turn.taken == 0 and turn.where ~= 'out' then
-      add(lists.line, turn.place, turn.tenant)
+      add(line, turn.place, turn.tenant)
     end
   end
-  local line, heads = P .. 'line:' .. lane.number, P .. 'heads:' .. lane.number
-  send('ZREM', line, lists.gone)
-  send('ZADD', line, lists.line)
-  send('ZREM', heads, lists.old_heads)
-  send('ZADD', heads, lists.heads)
-  send('ZADD', P .. 'asleep:' .. lane.number, lists.asleep)
-  if #lists.ended > 0 then
-    redis.call('DEL', unpack(lists.ended))
+  send('ZREM', P .. 'line:' .. lane.number, gone)
+  send('ZADD', P .. 'line:' .. lane.number, line)
+  send('ZREM', P .. 'heads:' .. lane.number, old_heads)
+  send('ZADD', P .. 'heads:' .. lane.number, heads)
+  send('ZADD', P .. 'asleep:' .. lane.number, asleep)
+  if #ended > 0 then
+    redis.call('DEL', unpack(ended))
     tidy_lane(P, lane.number, queue.name)
   end
 end
@@ -250,28 +244,12 @@ local function write_line(queue, line)
   end
 end
 
--- Write the jobs of a queue as running, and add them to the answer: hand-outs before; their lanes,
--- each once; the number of the lane of each job; and the jobs.
+-- Write the jobs of a queue as running, and add them to the answer.
 local function write_jobs(queue, answer)
-  local runs, ids, jobs, lanes, numbers, places = {}, {}, {}, {}, {}, {}
-  local rest = sub(pack_run({
-    lease = 0, claimed = now, handout = 0, nonce = nonce, lease_ms = lease_ms, started = 0,
-    worker = worker,
-  }), RUN_NONCE)
-  for place, member in ipairs(queue.members) do
-    local id, value, lane = sub(member, 12), queue.values[place], queue.lanes[place]
-    if not numbers[lane] then
-      lanes[#lanes + 1] = lane
-      numbers[lane] = struct.pack('<I2', #lanes)
-    end
-    ids[place], places[place] = id, numbers[lane]
-    runs[place] = struct.pack(RUN_HEAD, job_lease(value) + 1, now, queue.first + place) .. rest
-    jobs[2 * place - 1], jobs[2 * place] = id, value
-  end
-  start_jobs(P, nonce, ids, runs, lease_ms, now)
+  start_jobs(P, nonce, queue.ids, queue.runs, lease_ms, now)
   redis.call('HSET', P .. 'handed', queue.name, queue.handed)
-  add(answer, queue.first, lanes)
-  add(answer, #lanes == 1 and '' or table.concat(places), jobs)
+  add(answer, queue.handed - #queue.ids, queue.lanes)
+  add(answer, #queue.lanes == 1 and '' or table.concat(queue.places), queue.jobs)
 end
 
 -- ── when to ask again ────────────────────────────────────────────────────────────────────────
@@ -294,22 +272,6 @@ local function poll_after(queues)
     end
   end
   return soonest and soonest - now or ''
-end
-
--- Milliseconds after which a worker need not look sooner: all of them together look 100 times a
--- second, so that what nobody was told of is found soon by somebody. Workers are known to shard 0.
-local function rest()
-  local alive = redis.call('ZCOUNT', P .. 'workers', now - ALIVE_MS, '+inf')
-  return math.floor(alive * 1000 / LOOKS_PER_SECOND)
-end
-
--- The numbers of the last news, '' where there was none: what follows is news to who waits now.
-local function numbers()
-  local found = {}
-  for place = FIRST_TOPIC, #ARGV do
-    found[#found + 1] = redis.call('GET', P .. 'news:' .. ARGV[place]) or ''
-  end
-  return found
 end
 
 -- ── the claim ────────────────────────────────────────────────────────────────────────────────
@@ -343,7 +305,7 @@ for _, queue in ipairs(queues) do
   for _, line in ipairs(queue.lines or {}) do
     write_line(queue, line)
   end
-  if #queue.members > 0 then
+  if #queue.ids > 0 then
     write_jobs(queue, answer)
   end
 end
@@ -353,6 +315,13 @@ if #answer > 4 then
 end
 answer[2] = poll_after(queues)
 if answer[2] ~= 0 then
-  answer[3], answer[4] = rest(), numbers()
+  -- How long a worker may rest: all of them together look 100 times a second, so that what nobody
+  -- was told of is found soon by somebody. Workers are known to shard 0.
+  local alive = redis.call('ZCOUNT', P .. 'workers', now - ALIVE_MS, '+inf')
+  answer[3] = math.floor(alive * 1000 / LOOKS_PER_SECOND)
+  -- The numbers of the last news, '' where there was none: what follows is news to who waits now.
+  for place = FIRST_TOPIC, #ARGV do
+    table.insert(answer[4], redis.call('GET', P .. 'news:' .. ARGV[place]) or '')
+  end
 end
 return answer

@@ -10,8 +10,13 @@ local function encode(name)
 end
 
 -- Whether a name goes before another by its bytes. Servers may compare texts by the rules of a
--- language.
+-- language instead.
+local by_bytes = 'Z' < 'a' and 'a' < '\195\164'
+
 local function name_before(one, other)
+  if by_bytes then
+    return one < other
+  end
   for place = 1, math.min(#one, #other) do
     local a, b = string.byte(one, place), string.byte(other, place)
     if a ~= b then

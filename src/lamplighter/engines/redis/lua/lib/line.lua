@@ -1,9 +1,7 @@
 -- line: whose turn it is in a band (queue, level) during a claim, in the order of model/stride.py.
 -- After keys, record and turns; the claim has P, now, and `room` and `bytes`: how many jobs may still
--- be taken, and how many bytes of arguments.
---
--- Nothing is written here: a turn that was touched is as its table says, until the claim writes it,
--- and all others are as the store says.
+-- be taken, and how many bytes of arguments. Nothing is written here: a turn that was touched is as
+-- its table says, until the claim writes it, and all others are as the store says.
 --   line   band, clock, lanes that are asked for, wide (other lanes may move its tenants on),
 --          times (virtual times moved by this claim), shares (as they were), standing: turns in
 --          their order, from `first` to `last`
@@ -17,7 +15,6 @@
 local STEP, STALE_LIMIT, PAGE_LIMIT, MEMBER = 1000000, 500, 1000, 37
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local sub, tonumber = string.sub, tonumber
-local by_bytes = 'Z' < 'a' and 'a' < '\195\164'  -- the server's language goes by bytes
 local weighted = redis.call('EXISTS', P .. 'tenant') == 1
 local weights, values, step = {}, {}, 32  -- of tenants; of jobs by member, so many read at once
 
@@ -34,19 +31,15 @@ end
 
 -- Read on in a turn: its likely share of the room, later as much again; and one more, which is its
 -- head afterwards.
-local function read_jobs(turn, share)
+local function read_jobs(turn)
   local jobs = turn.jobs
   local known = jobs and #jobs / 2 or 0
   turn.key = turn.key or turn_key(P, turn.lane.number, turn.tenant)
-  local want = known > 0 and 2 * known or share or ceil(room / max(turn.lane.line.count, 1))
-  want = min(want, room) + 1
+  local likely = known > 0 and 2 * known or ceil(room / max(turn.lane.line.count, 1))
+  local want = min(likely, room) + 1
   local more = redis.call('ZRANGE', turn.key, known, known + want - 1, 'WITHSCORES')
-  turn.all = #more < 2 * want
-  if known == 0 then
-    turn.jobs = more
-    return
-  end
-  for place = 1, #more do
+  turn.all, turn.jobs = #more < 2 * want, jobs or more
+  for place = 1, known > 0 and #more or 0 do
     jobs[2 * known + place] = more[place]
   end
 end
@@ -65,13 +58,13 @@ end
 
 -- What the store knows of tenants in a lane: virtual times and weights.
 local function read_tenants(line, tenants)
-  if line.wide and #tenants > 0 then
+  if line.wide then
     local times = redis.call('ZMSCORE', P .. 'share:' .. line.band, unpack(tenants))
     for place, tenant in ipairs(tenants) do
       line.shares[tenant] = tonumber(times[place] or '0')
     end
   end
-  if weighted and #tenants > 0 then
+  if weighted then
     for place, text in ipairs(redis.call('HMGET', P .. 'tenant', unpack(tenants))) do
       weights[tenants[place]] = text and cjson.decode(text).weight or 1
     end
@@ -85,43 +78,36 @@ local function read_page(lane)
     'WITHSCORES')
   lane.list, lane.at, lane.seen = list, 1, lane.seen + #list / 2
   lane.more, line.count = #list == 2 * limit, line.count + #list / 2
-  if line.wide or weighted then
-    for place = 1, #list, 2 do
-      tenants[#tenants + 1] = list[place]
-    end
+  for place = 1, (line.wide or weighted) and #list or 0, 2 do
+    tenants[#tenants + 1] = list[place]
+  end
+  if #tenants > 0 then
     read_tenants(line, tenants)
   end
 end
 
 -- Read the values of jobs together: of this turn, then of those that follow it in its lane.
 local function read_values(turn)
-  local members, keys, count, prefix = {}, {}, 0, P .. 'job:'
-  local lane, many = turn.lane, min(step, max(room, 1))
-  local function want(one)
-    local jobs, first = one.jobs, 2 * one.taken + 1
+  local members, keys, lane, at = {}, {}, turn.lane, turn.lane.at
+  local many, largest, list = min(step, max(room, 1)), 1, turn.lane.list
+  while true do
+    local jobs, first = turn.jobs, 2 * turn.taken + 1
     -- The last one read is there for its due time only, unless it is needed now.
-    for place = first, max(#jobs - (one.all and 0 or 2), first + 1), 2 do
-      if count == many then
-        return
-      end
-      count = count + 1
-      members[count], keys[count] = jobs[place], prefix .. sub(jobs[place], 12)
+    local last = max(#jobs - (turn.all and 0 or 2), first)
+    for place = first, min(last, first + 2 * (many - #keys) - 1), 2 do
+      members[#members + 1], keys[#keys + 1] = jobs[place], P .. 'job:' .. sub(jobs[place], 12)
     end
-  end
-  want(turn)
-  local list, at = lane.list, lane.at
-  while count < many and list[at] do
-    if not lane.turns[list[at]] then
-      local following = new_turn(lane, list[at], tonumber(list[at + 1]))
-      read_jobs(following)
-      want(following)
+    while list[at] and lane.turns[list[at]] do
+      at = at + 2
     end
-    at = at + 2
+    if #keys >= many or not list[at] then
+      break
+    end
+    turn = new_turn(lane, list[at], tonumber(list[at + 1]))
+    read_jobs(turn)
   end
-  local largest = 1
   for n, value in ipairs(redis.call('MGET', unpack(keys))) do
-    values[members[n]] = value
-    largest = max(largest, #value)
+    values[members[n]], largest = value, max(largest, #value)
   end
   -- If they are all as large as the largest, no more than fit.
   step = max(1, min(4 * step, 500, floor(bytes / largest) + 1))
@@ -133,9 +119,6 @@ local function stands_before(one, other)
   if one.place ~= other.place then
     return one.place < other.place
   elseif one.tenant ~= other.tenant then
-    if by_bytes then
-      return one.tenant < other.tenant
-    end
     return name_before(one.tenant, other.tenant)
   end
   local due, member = next_job(one)
@@ -225,16 +208,6 @@ local function new_line(band, clock, wide, lanes)
   return line
 end
 
-local function open_line(line)
-  line.open = true
-  for _, lane in ipairs(line.lanes) do
-    read_page(lane)
-  end
-  for _, lane in ipairs(line.lanes) do
-    advance(lane)
-  end
-end
-
 -- ── taking ───────────────────────────────────────────────────────────────────────────────────
 
 -- Where a turn stands truly: another lane may have moved its tenant on.
@@ -249,7 +222,10 @@ end
 -- The turn that is next, or nil when nobody here is due.
 local function first_in_line(line)
   if not line.open then
-    open_line(line)
+    line.open = true
+    for _, lane in ipairs(line.lanes) do
+      advance(lane)
+    end
   end
   while line.first <= line.last do
     local turn = line.standing[line.first]
@@ -280,27 +256,20 @@ local function first_in_line(line)
   return nil
 end
 
--- Whether a turn that was taken from stands again.
-local function goes_on(turn)
-  local jobs, at = turn.jobs, 2 * turn.taken
-  local due = jobs[at + 2]
+-- Let a turn that was taken from stand where it belongs now, if it has another job that is due.
+local function stand_again(turn)
+  local line, jobs, at = turn.lane.line, turn.jobs, 2 * turn.taken
+  local due, again, first = jobs[at + 2], true, line.first
   turn.ready = due ~= nil and due == jobs[at]
   -- With several tenants a turn is rarely reached again in this claim: look only when it is.
-  if turn.ready or not (due or turn.all or turn.lane.line.wide) then
-    return true
+  if not turn.ready and (due or turn.all or line.wide) then
+    due = next_job(turn)
+    again = due ~= nil and due <= now
+    turn.ready = again
   end
-  due = next_job(turn)
-  turn.ready = due ~= nil and due <= now
-  return turn.ready
-end
-
--- Let a turn whose tenant was moved on stand where it belongs now.
-local function stand_again(turn)
-  local line, standing = turn.lane.line, turn.lane.line.standing
-  local first, again = line.first, goes_on(turn)
   if turn.where == 'line' then
-    if again and standing[first] == turn
-      and (first == line.last or stands_before(turn, standing[first + 1])) then
+    if again and line.standing[first] == turn
+      and (first == line.last or stands_before(turn, line.standing[first + 1])) then
       return
     end
     remove(turn)
@@ -361,23 +330,9 @@ local function oldest_untouched(lane)
   end
 end
 
--- The turn of a tenant that stands in a lane, wherever.
-local function turn_of_tenant(lane, tenant)
-  local turn = lane.turns[tenant]
-  if not turn then
-    local place = redis.call('ZSCORE', P .. 'line:' .. lane.number, tenant)
-    turn = new_turn(lane, tenant, tonumber(place))
-    read_tenants(lane.line, { tenant })
-  end
-  if not turn.jobs then
-    read_jobs(turn, 1)
-  end
-  return turn
-end
-
 -- The turn of these lines whose head has been due longest, if since before `before`.
 local function longest_waiting(lines, before)
-  local best, best_due, best_member = nil, before, ''
+  local best, best_lane, best_tenant, best_due, best_member = nil, nil, nil, before, ''
   for _, line in ipairs(lines) do
     for _, lane in ipairs(line.lanes) do
       for _, turn in ipairs(lane.touched) do
@@ -393,9 +348,19 @@ local function longest_waiting(lines, before)
       end
       local due, member, tenant = oldest_untouched(lane)
       if due and goes_before(due, member, best_due, best_member) then
-        best, best_due, best_member = { lane = lane, tenant = tenant }, due, member
+        best, best_lane, best_tenant, best_due, best_member = false, lane, tenant, due, member
       end
     end
   end
-  return best and turn_of_tenant(best.lane, best.tenant)
+  if best == false then
+    -- It stands in its lane, wherever.
+    best = best_lane.turns[best_tenant]
+    if not best then
+      local place = redis.call('ZSCORE', P .. 'line:' .. best_lane.number, best_tenant)
+      best = new_turn(best_lane, best_tenant, tonumber(place))
+      read_tenants(best_lane.line, { best_tenant })
+    end
+    next_job(best)
+  end
+  return best
 end

@@ -103,7 +103,7 @@ local function stand(P, lane, turns, now)
   end
   local given = redis.call('HMGET', P .. 'tenant', unpack(tenants, 1, #others))
   for place, turn in ipairs(others) do
-    if given[place] and cjson.decode(given[place]).hold ~= nil then
+    if is_held_by(given[place]) then
       redis.call('ZADD', P .. 'shut:' .. lane, 'LT', turn.due, turn.tenant)
     else
       free[#free + 1] = turn

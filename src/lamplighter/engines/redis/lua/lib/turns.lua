@@ -45,6 +45,11 @@ local function find_lane(P, queue, level, type_, requirement)
   return number and tonumber(number) or make_lane(P, name)
 end
 
+-- Whether the settings of a queue, type or tenant, false if there are none, hold it.
+local function is_held_by(settings)
+  return settings and cjson.decode(settings).hold ~= nil
+end
+
 local function member_of(seq, id)
   return string.format('%011x', seq) .. id
 end
@@ -61,24 +66,20 @@ local function send(command, key, list)
   end
 end
 
--- So many jobs have come into turns of each of these tenants, or have left them.
+-- So many jobs have come into turns of each of these tenants, or have left them: at most 1,000.
 local function count_waiting(P, changes)
   local tenants, some, none = {}, {}, {}
   for tenant in pairs(changes) do
     tenants[#tenants + 1] = tenant
   end
-  for first = 1, #tenants, 1000 do
-    local last = math.min(first + 999, #tenants)
-    local before = redis.call('HMGET', P .. 'waits', unpack(tenants, first, last))
-    for place = first, last do
-      local tenant = tenants[place]
-      local count = tonumber(before[place - first + 1] or '0') + changes[tenant]
-      if count > 0 then
-        some[#some + 1] = tenant
-        some[#some + 1] = count
-      else
-        none[#none + 1] = tenant
-      end
+  local counts = #tenants > 0 and redis.call('HMGET', P .. 'waits', unpack(tenants)) or {}
+  for place, before in ipairs(counts) do
+    local count = tonumber(before or '0') + changes[tenants[place]]
+    if count > 0 then
+      some[#some + 1] = tenants[place]
+      some[#some + 1] = count
+    else
+      none[#none + 1] = tenants[place]
     end
   end
   send('HSET', P .. 'waits', some)
