@@ -5,7 +5,7 @@ Names of people's making are percent-encoded in keys (`encode`), and plain insid
 
     meta            that it is ours, version, shards, when it was made, mark; only in shard 0
     mark:<mark>     the mark of this very store, in every shard: scripts refuse to run without
-    job:<id>        a job, finished ones too, until it is purged or pruned: see records.py
+    job:<id>        a job, finished ones too, until it is purged or pruned: see layout.py
     run             id -> its running claim
     lease:<ms>      id -> when its lease of this length ends; `spans` is the set of lengths
     turn:<lane>:<tenant>    waiting jobs of a tenant: due, then sequence number and id

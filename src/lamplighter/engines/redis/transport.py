@@ -37,7 +37,7 @@ _CLOSE_SECONDS = 5.0
 _SILENCE_SECONDS = 10.0
 _NEW = frozenset({"submit", "fire", "trigger", "put_schedules"})
 """What needs room for something new."""
-_OPERATED = frozenset({"change", "hold_schedules", "unhold_schedules", "delete_schedules"})
+_OPERATED = frozenset({"change", "hold_schedules", "delete_schedules"})
 _LASTING = _NEW | _OPERATED | frozenset({"settle", "confirm"})
 """What replicas must have, if the address asks for that, before it is answered: no failover may
 take back what somebody was told."""
