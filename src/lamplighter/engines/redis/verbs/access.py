@@ -54,8 +54,10 @@ async def revoke_token(call: Call, prefix: str, by: str, reason: str) -> ChangeA
 
 async def token(call: Call, prefix: str) -> TokenRecord | None:
     """Give one token."""
-    found = await call.run("inspect_token", (texts.clean(prefix),))
-    return _token(prefix, found[1:], found[0]) if found[1] else None
+    name = texts.clean(prefix)
+    now, *parts = await call.run("inspect_tokens", (f"[{name}", 1))
+    # Where there is none, the next one is told.
+    return _token(prefix, parts[1:], now) if parts and parts[0] == name.encode() else None
 
 
 async def tokens(call: Call, limit: int, cursor: str | None) -> TokenPage:

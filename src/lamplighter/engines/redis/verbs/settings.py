@@ -14,27 +14,27 @@ from lamplighter.port.values import QueueSettings, TenantSettings, TypeSettings
 
 async def put_queue(call: Call, name: str, settings: QueueSettings, by: str, reason: str) -> None:
     """Set a queue's longest wait or hold."""
-    given = (_field(settings.max_wait_ms), _field(settings.held))
-    await _put(call, "put_queue", (name, *given, records.mark_to_text(by, reason)))
+    given = (_field(settings.max_wait_ms), _field(settings.held), records.mark_to_text(by, reason))
+    await _put(call, "queue", name, given)
 
 
 async def put_tenant(call: Call, name: str, settings: TenantSettings, by: str, reason: str) -> None:
     """Set a tenant's weight or hold."""
     if settings.weight is not None:
         stride.check_weight(settings.weight)
-    given = (_field(settings.weight), _field(settings.held))
-    await _put(call, "put_tenant", (name, *given, records.mark_to_text(by, reason)))
+    given = (_field(settings.weight), _field(settings.held), records.mark_to_text(by, reason))
+    await _put(call, "tenant", name, given)
 
 
 async def put_type(call: Call, name: str, settings: TypeSettings, by: str, reason: str) -> None:
     """Set a type's hold."""
-    given = (name, _field(settings.held), records.mark_to_text(by, reason))
-    await _put(call, "put_type", given)
+    given = (_field(None), _field(settings.held), records.mark_to_text(by, reason))
+    await _put(call, "type", name, given)
 
 
-async def _put(call: Call, verb: str, args: tuple[Argument, ...]) -> None:
+async def _put(call: Call, kind: str, name: str, given: tuple[Argument, ...]) -> None:
     for shard in reversed(range(call.shards)):
-        await call.run(verb, args, shard=shard)
+        await call.run("put_settings", (kind, name, *given), shard=shard)
 
 
 def _field(value: int | None) -> Argument:

@@ -56,11 +56,8 @@ end
 
 -- Turns out of line to which jobs have come: they wake if their head is a newcomer that is due.
 local function stir(P, lane, band, turns, now)
-  local asleep, tenants = P .. 'asleep:' .. lane, {}
-  for place, turn in ipairs(turns) do
-    tenants[place] = turn.tenant
-  end
-  local known = redis.call('ZMSCORE', asleep, unpack(tenants))
+  local asleep = P .. 'asleep:' .. lane
+  local known = redis.call('ZMSCORE', asleep, unpack(tenants_of(turns)))
   local woken, rest, later = {}, {}, {}
   for place, turn in ipairs(turns) do
     local before = known[place] and tonumber(known[place])
@@ -85,12 +82,10 @@ end
 
 -- Turns of one lane to which jobs have come: in line, asleep, or shut because the tenant is held.
 local function stand(P, lane, turns, now)
-  local tenants, awake, others, free = {}, {}, {}, {}
+  local awake, others, free = {}, {}, {}
+  local places = redis.call('ZMSCORE', P .. 'line:' .. lane, unpack(tenants_of(turns)))
   for place, turn in ipairs(turns) do
-    tenants[place] = turn.tenant
-  end
-  for place, at in ipairs(redis.call('ZMSCORE', P .. 'line:' .. lane, unpack(tenants))) do
-    table.insert(at and awake or others, turns[place])
+    table.insert(places[place] and awake or others, turn)
   end
   if #awake > 0 then
     rehead(P, lane, awake)
@@ -98,10 +93,7 @@ local function stand(P, lane, turns, now)
   if #others == 0 then
     return
   end
-  for place, turn in ipairs(others) do
-    tenants[place] = turn.tenant
-  end
-  local given = redis.call('HMGET', P .. 'tenant', unpack(tenants, 1, #others))
+  local given = redis.call('HMGET', P .. 'tenant', unpack(tenants_of(others)))
   for place, turn in ipairs(others) do
     if is_held_by(given[place]) then
       redis.call('ZADD', P .. 'shut:' .. lane, 'LT', turn.due, turn.tenant)

@@ -86,17 +86,22 @@ local function count_waiting(P, changes)
   send('HDEL', P .. 'waits', none)
 end
 
+local function tenants_of(turns)
+  local tenants = {}
+  for place, turn in ipairs(turns) do
+    tenants[place] = turn.tenant
+  end
+  return tenants
+end
+
 -- Put turns of a lane in line that have not been there: never behind the clock of their band.
 local function wake_turns(P, lane, band, turns)
   if #turns == 0 then
     return
   end
-  local tenants, line, heads = {}, {}, {}
-  for place, turn in ipairs(turns) do
-    tenants[place] = turn.tenant
-  end
+  local line, heads = {}, {}
   local clock = tonumber(redis.call('HGET', P .. 'bands', band) or '0')
-  local shares = redis.call('ZMSCORE', P .. 'share:' .. band, unpack(tenants))
+  local shares = redis.call('ZMSCORE', P .. 'share:' .. band, unpack(tenants_of(turns)))
   for place, turn in ipairs(turns) do
     line[2 * place - 1] = math.max(tonumber(shares[place] or '0'), clock)
     line[2 * place] = turn.tenant

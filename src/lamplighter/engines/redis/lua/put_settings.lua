@@ -1,9 +1,10 @@
--- put_tenant: set a tenant's weight or hold; the first mark of a hold stays.
+-- put_settings: set what a queue, tenant or type is given, or its hold, whose first mark stays.
 -- KEYS  1 shard
--- ARGV  1 clock  2 tenant  3 weight or ''  4 1 hold, 0 unhold, '' neither  5 mark without its time
+-- ARGV  1 clock  2 queue, tenant or type  3 name  4 longest wait of a queue in ms, weight of a
+--       tenant, or ''  5 1 hold, 0 unhold, '' neither  6 mark without its time
 -- RETURNS  settings version
--- TOUCHES  tenant, settings_version, line:, heads:, asleep: and shut:<lane> of all lanes.
---          Bound: one turn per lane, however many jobs wait in it.
+-- TOUCHES  queue, tenant or type, settings_version; for a tenant line:, heads:, asleep: and
+--          shut:<lane> of all lanes. Bound: one turn per lane, however many jobs wait in it.
 --@flags allow-oom
 --@include lib/clock.lua
 --@include lib/keys.lua
@@ -12,7 +13,8 @@
 --@include lib/settings.lua
 
 local P, now = KEYS[1], now_ms(ARGV[1])
-local name, weight, held, mark = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local kind, name, number, held, mark = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
+local FIELDS = { queue = 'max_wait', tenant = 'weight' }
 
 -- Take a turn out of line or sleep because its tenant is held. Nothing happens where there is none.
 local function shut_turn(lane)
@@ -41,14 +43,21 @@ local function open_turn(lane)
   end
 end
 
-local settings = read_settings(P, 'tenant', name)
-settings.weight = weight or settings.weight
-set_hold(settings, held, mark_at(mark, now))
-for lane = 1, held == '' and 0 or redis.call('HLEN', P .. 'lane') do
+local settings = read_settings(P, kind, name)
+if number then
+  settings[FIELDS[kind]] = number
+end
+settings.removed = nil
+if held == '1' then
+  settings.hold = settings.hold or mark_at(mark, now)
+elseif held == '0' then
+  settings.hold = nil
+end
+for lane = 1, kind == 'tenant' and held ~= '' and redis.call('HLEN', P .. 'lane') or 0 do
   if held == '1' then
     shut_turn(lane)
   else
     open_turn(lane)
   end
 end
-return write_settings(P, 'tenant', name, settings)
+return write_settings(P, kind, name, settings)
