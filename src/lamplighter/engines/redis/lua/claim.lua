@@ -4,10 +4,9 @@
 --       7, 8, 9 how many queues, types and requirements  10… per queue name and quota; types;
 --       requirements; topics that will be waited for if nothing due is left
 -- RETURNS  'repeated' if the nonce was used before; otherwise 'claimed', ms until something asked
---          for is due or '', ms that may pass without a look, numbers of the last news of the
---          topics, unless something due was left; then per queue that gave something:
---          how many hand-outs it had before, the lanes, the lane of each job as <I2 or '' for the
---          first, and in the order of their hand-outs id and value of each job
+--          for is due or '', ms that may pass without a look, numbers of the last news of the topics,
+--          unless something due was left; then per queue that gave something: its hand-outs before,
+--          the lanes, the lane of each job as <I2 or '' for the first, id and value of each job
 -- TOUCHES  job (reads), run, lease:<ms>, spans, requests, claimed, progress, handed, bands,
 --          share:<band>, waits, the turns of these jobs and those that fall due, 64 a band. Bound:
 --          1,000 jobs.
@@ -140,7 +139,6 @@ local function next_turn(queue)
       return turn, false
     end
   end
-  return nil
 end
 
 local run_end = sub(pack_run({
@@ -148,7 +146,6 @@ local run_end = sub(pack_run({
   worker = worker,
 }), RUN_NONCE)
 
--- Take up to so many jobs from a queue.
 local function hand_out(queue, quota)
   local ids, jobs, last, numbers = queue.ids, queue.jobs, room - quota, queue.lanes
   while room > last and room > 0 do
@@ -244,34 +241,23 @@ local function write_line(queue, line)
   end
 end
 
--- Write the jobs of a queue as running, and add them to the answer.
-local function write_jobs(queue, answer)
-  start_jobs(P, nonce, queue.ids, queue.runs, lease_ms, now)
-  redis.call('HSET', P .. 'handed', queue.name, queue.handed)
-  add(answer, queue.handed - #queue.ids, queue.lanes)
-  add(answer, #queue.lanes == 1 and '' or table.concat(queue.places), queue.jobs)
-end
-
--- ── when to ask again ────────────────────────────────────────────────────────────────────────
-
 -- Milliseconds until something of these queues is due, '' when nothing waits.
 local function poll_after(queues)
-  local soonest = nil
+  local soonest = math.huge
   for _, queue in ipairs(queues) do
     for _, band in ipairs(queue.bands) do
       for _, lane in ipairs(band.asked) do
         for _, where in ipairs({ 'heads:', 'asleep:' }) do
-          local first = redis.call('ZRANGE', P .. where .. lane.number, 0, 0, 'WITHSCORES')
-          local due = first[2] and tonumber(first[2])
-          if due and due <= now then
+          local first = redis.call('ZRANGE', P .. where .. lane.number, 0, 0, 'WITHSCORES')[2]
+          soonest = math.min(soonest, first and tonumber(first) or soonest)
+          if soonest <= now then
             return 0
           end
-          soonest = due and math.min(due, soonest or due) or soonest
         end
       end
     end
   end
-  return soonest and soonest - now or ''
+  return soonest < math.huge and soonest - now or ''
 end
 
 -- ── the claim ────────────────────────────────────────────────────────────────────────────────
@@ -306,7 +292,10 @@ for _, queue in ipairs(queues) do
     write_line(queue, line)
   end
   if #queue.ids > 0 then
-    write_jobs(queue, answer)
+    start_jobs(P, nonce, queue.ids, queue.runs, lease_ms, now)
+    redis.call('HSET', P .. 'handed', queue.name, queue.handed)
+    add(answer, queue.handed - #queue.ids, queue.lanes)
+    add(answer, #queue.lanes == 1 and '' or table.concat(queue.places), queue.jobs)
   end
 end
 if #answer > 4 then

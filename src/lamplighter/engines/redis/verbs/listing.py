@@ -346,7 +346,7 @@ async def _count(
     text, looked, more = filter_text(which), 0, 1
     while more and looked < most:
         finished, last, more, count, *rest = await call.run(
-            "inspect_dead_groups", (*place, text, most - looked), shard=shard
+            "inspect_dead", (*place, "", text, most - looked), shard=shard
         )
         place, looked = (finished, last), looked + count
         for type_, fingerprint, number, at, newest in rest:

@@ -29,8 +29,7 @@ local function new_turn(lane, tenant, place)
   return turn
 end
 
--- Read on in a turn: its likely share of the room, later as much again; and one more, which is its
--- head afterwards.
+-- Read on in a turn: its likely share of the room, and one more, which is its head afterwards.
 local function read_jobs(turn)
   local jobs = turn.jobs
   local known = jobs and #jobs / 2 or 0
@@ -253,7 +252,6 @@ local function first_in_line(line)
       end
     end
   end
-  return nil
 end
 
 -- Let a turn that was taken from stand where it belongs now, if it has another job that is due.
@@ -280,8 +278,7 @@ local function stand_again(turn)
   end
 end
 
--- Take the next job of a turn, which was looked at, and move its tenant on; gives its member and
--- value.
+-- Take the next job of a turn that was looked at, and move its tenant on.
 local function take(turn, out_of_turn)
   local lane, line, nth = turn.lane, turn.lane.line, turn.taken + 1
   local member = turn.jobs[2 * nth - 1]
@@ -308,8 +305,7 @@ end
 
 -- ── who has waited longest ───────────────────────────────────────────────────────────────────
 
--- The head that fell due first among the turns of a lane that were not taken from: due, member,
--- tenant.
+-- Of the heads of a lane that were not taken from, the one that fell due first.
 local function oldest_untouched(lane)
   lane.heads = lane.heads or { list = {}, at = 1, seen = 0, more = true }
   local heads = lane.heads
@@ -353,7 +349,6 @@ local function longest_waiting(lines, before)
     end
   end
   if best == false then
-    -- It stands in its lane, wherever.
     best = best_lane.turns[best_tenant]
     if not best then
       local place = redis.call('ZSCORE', P .. 'line:' .. best_lane.number, best_tenant)
