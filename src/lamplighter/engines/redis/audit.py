@@ -17,8 +17,8 @@ from math import inf
 import msgspec
 
 from lamplighter import runtime
-from lamplighter.engines.redis import named
 from lamplighter.engines.redis.call import Call
+from lamplighter.engines.redis.verbs.backlog import names_of
 
 _LANES = 500
 _TURNS = 200
@@ -144,7 +144,7 @@ async def _audit_waits(call: Call, shard: int, jobs: Counter[str]) -> list[str]:
     once more, each in one moment.
     """
     counted: Counter[str] = Counter()
-    async for page in named.pages(call, "waits", shard):
+    async for page in names_of(call, "waits", shard):
         counted |= Counter({name: int(text) for name, text in page.items()})
     differ = [name for name in jobs.keys() | counted.keys() if jobs[name] != counted[name]]
     faults: list[str] = []

@@ -17,7 +17,6 @@ from lamplighter.engines.redis.verbs import (
     inspect,
     inspect_schedules,
     listing,
-    members,
     membership,
     queues,
     rescue,
@@ -28,7 +27,6 @@ from lamplighter.engines.redis.verbs.change import change
 from lamplighter.engines.redis.verbs.check_up import check_up
 from lamplighter.engines.redis.verbs.claim import claim
 from lamplighter.engines.redis.verbs.due_schedules import due_schedules
-from lamplighter.engines.redis.verbs.explain import explain
 from lamplighter.engines.redis.verbs.fire import fire, trigger
 from lamplighter.engines.redis.verbs.prune import prune
 from lamplighter.engines.redis.verbs.record import record
@@ -49,9 +47,9 @@ _VERBS: tuple[Verb, ...] = (
     *(settings.put_queue, settings.put_tenant, settings.put_type),
     *(queues.enter_queues, queues.remove_queue, activity.tally),
     *(access.put_token, access.revoke_token, access.note_audit, access.prune_access, access.spend),
-    *(inspect.job, listing.jobs, explain, inspect.counts, inspect.attempts, inspect.logs),
+    *(inspect.job, listing.jobs, inspect.explain, inspect.counts, inspect.attempts, inspect.logs),
     *(backlog.queues, backlog.queue, backlog.tenants, backlog.tenant, queues.held),
-    *(members.types, members.workers, listing.dead_groups),
+    *(membership.types, membership.workers, listing.dead_groups),
     *(inspect_schedules.schedule, inspect_schedules.schedules, inspect_schedules.runs),
     *(activity.activity, activity.standing),
     *(access.token, access.tokens, access.audit, access.spent),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
 
 import msgspec
 
-from lamplighter.engines.redis import named, records
+from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Call
 from lamplighter.model.job import Level
 from lamplighter.model.stride import DEFAULT_MAX_WAIT_MS, DEFAULT_WEIGHT
@@ -50,9 +51,9 @@ async def queues(call: Call, most: int) -> list[QueueInfo]:
         queue_of = {lane.number: lane.queue for lane in lanes}
         for lane, count in (await _running(call, "lane", shard)).items():
             found.setdefault(queue_of.get(lane, ""), _Queue()).running += count
-        for name, text in (await named.every(call, "handed", shard)).items():
+        for name, text in (await _every(call, "handed", shard)).items():
             found.setdefault(name, _Queue()).handouts += int(text)
-    settings = await named.every(call, "queue", 0)
+    settings = await _every(call, "queue", 0)
     infos: list[QueueInfo] = []
     for name in sorted(found.keys() | settings.keys()):
         given = json.loads(settings.get(name, b"{}"))
@@ -193,7 +194,7 @@ def _asked(part: _Part) -> tuple[int, int, str, int]:
 
 async def tenants(call: Call) -> list[TenantInfo]:
     """List tenants with settings or jobs, the first by name."""
-    settings = await named.every(call, "tenant", 0)
+    settings = await _every(call, "tenant", 0)
     waiting: Counter[str] = Counter()
     running: Counter[str] = Counter()
     for shard in range(call.shards):
@@ -231,7 +232,7 @@ async def tenant(call: Call, name: str) -> TenantInfo | None:
 async def _first_waiting(call: Call, shard: int) -> dict[str, int]:
     """Read what the first tenants of a shard have waiting; of a million others nothing is kept."""
     found: dict[str, int] = {}
-    async for page in named.pages(call, "waits", shard):
+    async for page in names_of(call, "waits", shard):
         found.update((name, int(count)) for name, count in page.items())
         if len(found) > 2 * TENANT_LIMIT:
             found = dict(sorted(found.items())[:TENANT_LIMIT])
@@ -265,3 +266,21 @@ async def _running(call: Call, what: Literal["lane", "tenant"], shard: int) -> C
         found.update(zip(rest[::2], rest[1::2], strict=True))
         if cursor == b"0":
             return Counter(found.values())
+
+
+async def names_of(call: Call, which: str, shard: int) -> AsyncIterator[dict[str, bytes]]:
+    """Yield what is kept by name in a hash, some names at a time; one may come twice."""
+    cursor = b"0"
+    while True:
+        cursor, *rest = await call.run("inspect_names", (which, cursor), shard=shard)
+        yield {name.decode(): text for name, text in zip(rest[::2], rest[1::2], strict=True)}
+        if cursor == b"0":
+            return
+
+
+async def _every(call: Call, which: str, shard: int) -> dict[str, bytes]:
+    """Give all at once."""
+    found: dict[str, bytes] = {}
+    async for page in names_of(call, which, shard):
+        found.update(page)
+    return found

@@ -1,4 +1,4 @@
-"""The reads about one job, and what jobs there are.
+"""The reads about one job, why it does not run, and how many jobs there are.
 
 A store of several shards is read shard by shard, and what they say is put together. What could be
 much is read in pages, so that no script keeps the server for long.
@@ -6,14 +6,18 @@ much is read in pages, so that no script keeps the server for long.
 
 from __future__ import annotations
 
+import json
+
 from lamplighter.engines.redis import records
 from lamplighter.engines.redis.call import Call
 from lamplighter.engines.redis.shards import shard_of
-from lamplighter.engines.redis.verbs.listing import record_of, seen
-from lamplighter.model.job import Attempt, JobRecord, JobState
+from lamplighter.engines.redis.verbs.listing import record_of, seen, unstarted_of
+from lamplighter.engines.redis.verbs.membership import types, workers
+from lamplighter.model.job import Attempt, JobRecord, JobState, Mark, version_in
 from lamplighter.model.journal import Piece
 from lamplighter.port import texts
-from lamplighter.port.values import COUNT_LIMIT, LogPiece
+from lamplighter.port.reasons import Surroundings, reasons
+from lamplighter.port.values import BEHIND_LIMIT, COUNT_LIMIT, Explanation, LogPiece
 
 _PAGE = 500
 _BEFORE_ALL = (-1, -1)
@@ -91,3 +95,32 @@ async def logs(
             break
         place = (page[-1].lease, page[-1].piece.number)
     return found
+
+
+async def explain(call: Call, job_id: str) -> Explanation | None:
+    """Return all reasons, the most decisive first."""
+    said = await call.run("explain", (job_id,), shard=shard_of(job_id, call.shards))
+    if not said:
+        return None
+    now, entry, queue, type_, tenant, behind, lane = said
+    record = record_of(job_id, entry, now, await unstarted_of(call, [entry]))
+    around = Surroundings(now_ms=now)
+    if record.state is JobState.WAITING:
+        version = version_in(records.lane_of(lane)[3])
+        around = Surroundings(
+            now_ms=now,
+            queue_hold=_hold(queue),
+            type_hold=_hold(type_),
+            tenant_hold=_hold(tenant),
+            workers=await workers(call),
+            behind=min(behind, BEHIND_LIMIT),
+            version=version,
+            types=await types(call) if version else (),
+        )
+    elif record.state is JobState.RUNNING:
+        around = Surroundings(now_ms=now, types=await types(call), workers=await workers(call))
+    return Explanation(record, reasons(record, around))
+
+
+def _hold(settings: bytes) -> Mark | None:
+    return texts.mark_of(json.loads(settings).get("hold")) if settings else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from lamplighter.engines.redis.call import Call
-from lamplighter.engines.redis.verbs import backlog, members
+from lamplighter.engines.redis.verbs import backlog, membership
 from lamplighter.port import texts
 from lamplighter.port.values import ChangeAnswer
 
@@ -48,7 +48,7 @@ async def held(call: Call, tenant: str, most: int) -> int:
 
 
 async def _is_served(call: Call, name: str) -> bool:
-    workers = await members.workers(call)
+    workers = await membership.workers(call)
     return any(worker.lives and name in worker.queues for worker in workers)
 
 
