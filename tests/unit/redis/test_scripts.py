@@ -9,6 +9,10 @@ from lamplighter.engines.redis import scripts
 
 ALL = scripts.names()
 GUARD = re.sub(r"^--[^\n]*\n", "", scripts._read("lib/guard.lua"), flags=re.MULTILINE).strip()
+LUA = {
+    *("error", "ipairs", "pairs", "pcall", "select", "tonumber", "tostring", "type", "unpack"),
+    *("if", "while", "until", "return"),
+}
 BEFORE_THERE_IS_A_STORE = {"open", "rights"}
 
 
@@ -55,3 +59,30 @@ def test_includes_are_pasted(name: str):
 
 def test_a_script_is_read_once():
     assert scripts.script("open") is scripts.script("open")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_script_calls_only_what_it_has(name: str):
+    text = re.sub(r"--[^\n]*|'(?:[^'\\\n]|\\.)*'", "", scripts.script(name).text.decode())
+    names = re.findall(r"local function (\w+)|function\s*\w*\(([^)]*)\)|local ([\w, ]+) =", text)
+    known = {word for groups in names for word in re.findall(r"\w+", " ".join(groups))}
+
+    called = set(re.findall(r"(?<![\w.])(\w+)\(", text)) - {"function", "and", "or", "not", "in"}
+    assert called <= known | LUA
+
+
+def test_what_a_layout_declares_is_put_in_where_it_is_named():
+    text = scripts.laid_out("local due = job_due(values[n]) + JOB_DUE + JOB_HELD_FLAG")
+
+    assert text == "local due = (struct.unpack('<I8', values[n], 15)) + 15 + 64"
+
+
+def test_a_field_is_read_of_a_variable_or_an_element():
+    with pytest.raises(ValueError, match="job_due"):
+        scripts.laid_out("local due = job_due(brief(P, id))")
+
+
+def test_a_word_in_a_comment_pastes_no_function():
+    part = "local function one()\nend\n\nlocal function other()\nend"
+
+    assert scripts._needed("one()\n  -- other than one\n", [part]) == {"one"}

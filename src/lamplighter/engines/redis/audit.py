@@ -73,7 +73,7 @@ async def _audit(call: Call, end: float) -> Audit:
 
 
 async def _audit_shard(call: Call, shard: int, end: float) -> Audit:
-    first, last, totals = await call.run("audit_totals", (), shard=shard)
+    first, last, totals = await call.run("inspect_counts", (), shard=shard)
     indexed = _numbers(totals)
     recorded: Counter[str] = Counter()
     faults: list[str] = []

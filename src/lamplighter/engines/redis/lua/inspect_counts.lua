@@ -1,24 +1,33 @@
--- inspect_counts: count jobs per state.
+-- inspect_counts: count what the indexes hold.
 -- KEYS  1 shard
 -- ARGV  1 clock, not used
--- RETURNS  blocked, waiting, running, succeeded, dead, cancelled, expired
--- TOUCHES  nothing; reads seq, removed, run, ended:<state>. Bound: no job is looked at.
+-- RETURNS  first page, last page, then list of names and numbers, as audit_jobs counts them
+-- TOUCHES  nothing; reads seq, removed, oldest_page, run, spans, lease:<ms>, ended:<state>, hold,
+--          cancel, progress. Bound: no job is looked at.
 
 local P = KEYS[1]
 local ENDED = { 'succeeded', 'dead', 'cancelled', 'expired' }
+local MARKS = { 'hold', 'cancel', 'progress' }
 
 local function number(key)
   return tonumber(redis.call('GET', P .. key) or '0')
 end
 
--- No verb makes blocked jobs yet. What neither runs nor has ended waits.
-local blocked, running = 0, redis.call('HLEN', P .. 'run')
-local found = { blocked, 0, running }
-local waiting = number('seq') - number('removed') - running - blocked
-for _, state in ipairs(ENDED) do
-  local count = redis.call('ZCARD', P .. 'ended:' .. state)
-  found[#found + 1] = count
-  waiting = waiting - count
+local leases = 0
+for _, span in ipairs(redis.call('SMEMBERS', P .. 'spans')) do
+  leases = leases + redis.call('ZCARD', P .. 'lease:' .. span)
 end
-found[2] = waiting
-return found
+local named = {
+  'jobs', number('seq') - number('removed'),
+  'running', redis.call('HLEN', P .. 'run'),
+  'leases', leases,
+}
+for _, state in ipairs(ENDED) do
+  named[#named + 1] = state
+  named[#named + 1] = redis.call('ZCARD', P .. 'ended:' .. state)
+end
+for _, mark in ipairs(MARKS) do
+  named[#named + 1] = mark
+  named[#named + 1] = redis.call('HLEN', P .. mark)
+end
+return { number('oldest_page'), math.floor(number('seq') / 256), named }

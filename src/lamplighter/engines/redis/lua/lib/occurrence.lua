@@ -1,6 +1,6 @@
--- occurrence: what a job tells its schedule. After keys, record and schedule. A job that a schedule has made has its
--- occurrence behind the schedule's id: a NUL, and when it was due as 16 digits. Runs are
--- described in runs.lua, schedules in schedule.lua.
+-- occurrence: what a job tells its schedule. After keys, record and schedule. A job that a schedule
+-- has made has its occurrence behind the schedule's id: a NUL, and when it was due as 16 digits. Runs
+-- are described in runs.lua, schedules in schedule.lua.
 
 -- Give the run of an occurrence and the class it is in, or nil.
 local function find_run(P, key, due)

@@ -1,7 +1,7 @@
 -- schedule: the value of a schedule. After keys.
 --
--- Its value is declared in layout.py. Its name is its tenant, a byte 1, and its id (`schedule_key` in model/ids.py).
--- What it is to do is in the hash `specs`: nobody who fires it reads that, and it may be long.
+-- Its value is declared in layout.py. Its name is its tenant, a byte 1, and its id (`schedule_key` in
+-- model/ids.py). What it is to do is in the hash `specs`: nobody who fires it reads that, and it may be long.
 --
 -- It stands in the zset `schedules` by when it is to be looked at next, unless it is held or nobody
 -- needs to look.
