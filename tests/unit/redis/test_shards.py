@@ -28,14 +28,14 @@ def test_what_is_no_id_has_a_shard_too(odd: str):
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_split_and_joined_keep_the_order(count: int):
-    parts = shards.split(IDS, lambda one: one, count)
+    parts = shards.split(IDS, count, lambda one: one)
 
     assert all(shards.shard_of(one, count) == n for n, (_, mine) in parts.items() for one in mine)
     assert shards.joined([(places, mine) for places, mine in parts.values()]) == IDS
 
 
 def test_one_shard_hands_the_items_through():
-    assert shards.split(IDS, lambda one: one, 1)[0][1] is IDS
+    assert shards.split(IDS, 1, lambda one: one)[0][1] is IDS
 
 
 def test_the_same_text_is_always_in_the_same_shard():

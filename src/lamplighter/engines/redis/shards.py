@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TypeVar
 
 from lamplighter.model import ids
@@ -36,7 +37,7 @@ def shard_of_text(text: str, shards: int) -> int:
 
 
 def split(
-    items: Sequence[T], job_id: Callable[[T], str], shards: int
+    items: Sequence[T], shards: int, job_id: Callable[[T], str] = attrgetter("id")
 ) -> dict[int, tuple[list[int], Sequence[T]]]:
     """Sort items by the shard of their job: for each shard, their places and the items."""
     return _sorted(items, lambda item: shard_of(job_id(item), shards), shards)

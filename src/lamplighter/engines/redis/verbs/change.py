@@ -24,7 +24,7 @@ async def change(
         texts.clean(reason) or "cancelled",
     )
     found: dict[str, int] = {}
-    for shard, (_, mine) in split(ids, str, call.shards).items():
+    for shard, (_, mine) in split(ids, call.shards, str).items():
         for start in range(0, len(mine), _AT_ONCE):
             some = mine[start : start + _AT_ONCE]
             numbers = await call.run("change", (*about, *some), shard=shard)

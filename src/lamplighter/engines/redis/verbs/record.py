@@ -21,7 +21,7 @@ _HELD = b"held"
 async def record(call: Call, recordings: Sequence[Recording]) -> list[Recorded]:
     """Check each fence and keep what is said under it."""
     parts: list[tuple[Sequence[int], list[Recorded]]] = []
-    for shard, (places, mine) in split(recordings, _id, call.shards).items():
+    for shard, (places, mine) in split(recordings, call.shards).items():
         said = await call.run(*_asked(mine), shard=shard)
         answers = [
             Recorded(one.id, answer == _HELD) for one, answer in zip(mine, said, strict=True)
@@ -64,7 +64,3 @@ def journal_of(journal: Journal) -> bytes:
     for piece in journal.pieces:
         parts += (_PIECE.pack(piece.number, len(piece.data)), piece.data)
     return b"".join(parts)
-
-
-def _id(recording: Recording) -> str:
-    return recording.id

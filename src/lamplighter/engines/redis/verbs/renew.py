@@ -20,7 +20,7 @@ _ANSWERS = {
 async def renew(call: Call, leases: Sequence[Renewal], lease_ms: int) -> list[Renewed]:
     """Extend what still runs under its fence."""
     parts: list[tuple[Sequence[int], list[Renewed]]] = []
-    for shard, (places, mine) in split(leases, _id, call.shards).items():
+    for shard, (places, mine) in split(leases, call.shards).items():
         arguments: list[Argument] = [lease_ms]
         for lease in mine:
             arguments += (lease.id, fence_of(lease.fence))
@@ -31,7 +31,3 @@ async def renew(call: Call, leases: Sequence[Renewal], lease_ms: int) -> list[Re
         ]
         parts.append((places, answers))
     return joined(parts)
-
-
-def _id(lease: Renewal) -> str:
-    return lease.id

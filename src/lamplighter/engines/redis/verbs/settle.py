@@ -35,7 +35,7 @@ _LETTERS = {
 async def settle(call: Call, settlements: Sequence[Settlement]) -> list[Settled]:
     """Send each with its fence; the store says what became of it."""
     parts: list[tuple[Sequence[int], list[Settled]]] = []
-    for shard, (places, mine) in split(settlements, _id, call.shards).items():
+    for shard, (places, mine) in split(settlements, call.shards).items():
         arguments: list[Argument] = []
         for one in mine:
             journal = b"" if one.journal is None else journal_of(one.journal)
@@ -44,10 +44,6 @@ async def settle(call: Call, settlements: Sequence[Settlement]) -> list[Settled]
         answers = [Settled(one.id, *_answer(text)) for one, text in zip(mine, said, strict=True)]
         parts.append((places, answers))
     return joined(parts)
-
-
-def _id(settlement: Settlement) -> str:
-    return settlement.id
 
 
 @cache

@@ -45,17 +45,13 @@ async def _submit(call: Call, jobs: Sequence[NewJob], news: Sequence[Argument]) 
     if call.shards > 1:
         _check_places(jobs, call.shards)
     parts: list[tuple[Sequence[int], list[Submitted]]] = []
-    for shard, (places, mine) in split(jobs, _id, call.shards).items():
+    for shard, (places, mine) in split(jobs, call.shards).items():
         answers = [Submitted(job.id, _CREATED) for job in mine]
         said = await call.run("submit", [*_arguments(mine), *news], shard=shard)
         for place, answer, job_id in zip(said[::3], said[1::3], said[2::3], strict=True):
             answers[place - 1] = Submitted(job_id.decode(), _ANSWERS[answer])
         parts.append((places, answers))
     return joined(parts)
-
-
-def _id(job: NewJob) -> str:
-    return job.id
 
 
 def _check_places(jobs: Sequence[NewJob], shards: int) -> None:
