@@ -32,30 +32,24 @@ local function prune_entries()
   return gone
 end
 
-local function prune_tokens()
-  local ended = redis.call('ZRANGE', P .. 'token_ends', '-inf', string.format('(%.0f', before),
-    'BYSCORE', 'LIMIT', 0, tokens)
-  for _, prefix in ipairs(ended) do
-    redis.call('HDEL', P .. 'tokens', prefix)
-    redis.call('HDEL', P .. 'revoked_tokens', prefix)
-    redis.call('ZREM', P .. 'token_ids', prefix)
-    redis.call('ZREM', P .. 'token_ends', prefix)
-  end
-  return #ended
-end
-
-local function prune_spent()
-  local over = redis.call('ZRANGE', P .. 'spent_ends', '-inf', string.format('(%.0f', now),
-    'BYSCORE', 'LIMIT', 0, marks)
-  for _, what in ipairs(over) do
-    redis.call('HDEL', P .. 'spent', what)
-    redis.call('ZREM', P .. 'spent_ends', what)
+-- Forget what has ended before then: what is in `ends`, a zset, in other zsets and in hashes.
+local function prune_ended(ends, before_then, many, zsets, hashes)
+  local over = redis.call('ZRANGE', P .. ends, '-inf', string.format('(%.0f', before_then),
+    'BYSCORE', 'LIMIT', 0, many)
+  for _, one in ipairs(over) do
+    for _, hash in ipairs(hashes) do
+      redis.call('HDEL', P .. hash, one)
+    end
+    for _, zset in ipairs(zsets) do
+      redis.call('ZREM', P .. zset, one)
+    end
   end
   return #over
 end
 
 return {
   entries > 0 and prune_entries() or 0,
-  tokens > 0 and prune_tokens() or 0,
-  marks > 0 and prune_spent() or 0,
+  prune_ended('token_ends', before, tokens, { 'token_ids', 'token_ends' },
+    { 'tokens', 'revoked_tokens' }),
+  prune_ended('spent_ends', now, marks, { 'spent_ends' }, { 'spent' }),
 }
