@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from lamplighter import runtime
-from lamplighter.engines.redis import faults, rights, scripts, server
+from lamplighter.engines.redis import acl, faults, scripts, server
 from lamplighter.engines.redis.address import Address
 from lamplighter.engines.redis.connection import Connection, connect
 from lamplighter.engines.redis.faults import Lost
@@ -22,6 +22,8 @@ from lamplighter.engines.redis.keys import shard_prefix
 from lamplighter.engines.redis.wire import ProtocolError, ReplyError
 from lamplighter.model.errors import (
     InvalidUrl,
+    StoreError,
+    StoreForbidden,
     StoreForeign,
     StoreUnreachable,
 )
@@ -60,7 +62,7 @@ async def prepare(
     async with connected(address, deadline) as connection:
         facts = await server.read(connection)
         server.check(facts, address)
-        refusal = await rights.lacking(connection, address)
+        refusal = await lacking(connection, address)
         if refusal is not None:
             raise refusal
         state = await known(connection, address)
@@ -80,6 +82,34 @@ async def prepare(
 async def known(connection: Connection, address: Address) -> State:
     """Give what is there, if this program may use it."""
     return _state(await _open(connection, address, "look"), address)
+
+
+async def lacking(connection: Connection, address: Address) -> StoreError | None:
+    """Say which right the user lacks of those that scripts need, with the line that gives it.
+
+    A script that is refused a command in its middle has done the half before it, so this is asked
+    before the first one runs.
+    """
+    text = scripts.script("rights").text
+    prefix = shard_prefix(address.prefix, 0)
+    wanted = acl.needed(address)
+    said = await connection.command("EVAL", text, 1, prefix, "", *wanted)
+    words = [word.decode() for word in said]
+    unknown = [name for name, why in zip(words[::2], words[1::2], strict=True) if why == "unknown"]
+    if unknown:
+        return StoreForbidden(
+            f"the server at {address.shown} does not know {', '.join(unknown)}",
+            hint="use Redis 7.0, Valkey 7.2 or newer, and take these commands out of "
+            "`rename-command` in the server's configuration",
+            value=unknown[0],
+        )
+    refused = words[::2]
+    if not refused:
+        return None
+    rights = " ".join(f"+{name.lower()}" for name in refused)
+    return faults.forbidden(
+        address, f"run {', '.join(refused)}", f"{acl.key_pattern(address)} {rights}"
+    )
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lamplighter import runtime
-from lamplighter.engines.redis import installer, rights, server
+from lamplighter.engines.redis import installer, server
 from lamplighter.engines.redis.address import Address, Durability
 from lamplighter.engines.redis.admission import SHARE
 from lamplighter.engines.redis.audit import Audit, audit_at_work
@@ -65,7 +65,7 @@ async def check_up(address: Address, deadline: float, lease_ms: int) -> Checkup:
         host = await server.read(connection)
         if server.too_old(host, address) is not None:
             return Checkup(engine=NAME, findings=(_version_of(host, address),))
-        lacking = _told(await rights.lacking(connection, address))
+        lacking = _told(await installer.lacking(connection, address))
         state, refusal = await _state(connection, address)
         skew, trip = await _look(connection)
     readable = state.version and lacking is None and refusal is None

@@ -1,4 +1,4 @@
--- seen: everything about a job, as records.py reads it. After keys, record, turns and changes.
+-- seen: everything about a job, as records.py reads it. After keys and record.
 
 -- One entry of seven: value, lane, running claim, end of its lease, hold, cancel, progress; what is
 -- not there is ''. Gives nil for a job that is not there.
