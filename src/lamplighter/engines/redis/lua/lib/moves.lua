@@ -26,7 +26,7 @@ local function join_turn(turn, due, member)
   local jobs = turn.jobs
   local n = #jobs
   jobs[n + 1], jobs[n + 2] = due, member
-  if not turn.due or goes_before(due, member, turn.due, turn.member) then
+  if not turn.due or due < turn.due or due == turn.due and member < turn.member then
     turn.due, turn.member = due, member
   end
 end
