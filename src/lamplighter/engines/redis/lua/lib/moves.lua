@@ -219,6 +219,7 @@ end
 -- Jobs have come to an end, each to the state at its place; `values` are those from before it.
 local function end_jobs(P, ids, values, states, now)
   local ends, others, at = {}, {}, string.format('%.0f', now)
+  local has_cancels = redis.call('EXISTS', P .. 'cancel') == 1
   for place, id in ipairs(ids) do
     local state = states[place]
     local list = ends[state]
@@ -229,7 +230,7 @@ local function end_jobs(P, ids, values, states, now)
     local n = #list
     list[n + 1], list[n + 2] = at, id
     -- Of a cancelled job it stays to be seen who wanted that.
-    if state ~= 'C' then
+    if has_cancels and state ~= 'C' then
       others[#others + 1] = id
     end
     -- In the order of the call: a schedule counts failures that follow each other.
@@ -243,7 +244,7 @@ local function end_jobs(P, ids, values, states, now)
   if redis.call('EXISTS', P .. 'hold') == 1 then
     redis.call('HDEL', P .. 'hold', unpack(ids))
   end
-  if #others > 0 and redis.call('EXISTS', P .. 'cancel') == 1 then
+  if #others > 0 then
     redis.call('HDEL', P .. 'cancel', unpack(others))
   end
 end
