@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from lamplighter.model.lifecycle import Next
 
 SQL = load("moves")
+_SUCCEEDED, _WAITING = JobState.SUCCEEDED, JobState.WAITING
 _END_RUN, _WAKE_SCHEDULE = load("runs")["end"], load("runs")["wake"]
 
 Place = tuple[int, str, int, int]
 """Where a job stands: lane, tenant, due time and sequence."""
-Ended = tuple[str, str, str | None]
+Ended = tuple[str, JobState, str | None]
 """A job that has ended: id, state, and the schedule that made it."""
 Stop = tuple["Running", tuple[int, int, str], "Next", str | None]
 """A running job, what guards its row (sequence, lease number, nonce), what it becomes, and the
@@ -100,20 +101,21 @@ def stop(tx: Transaction, stops: Sequence[Stop]) -> None:
     places: list[Place] = []
     ended: list[Ended] = []
     for job, guard, following, error in stops:
-        if following.state is JobState.WAITING:
+        state = following.state
+        if state is _WAITING:
             lane, due = _next_lane(tx, job.lane, following), tx.now + following.delay_ms
             waiting.append((due, lane, *_story(following, error), *guard))
             if not job.held:
                 places.append((lane, job.tenant, due, job.seq))
             continue
-        ended.append((job.id, following.state.value, job.schedule))
-        if following.state is JobState.SUCCEEDED:
+        ended.append((job.id, state, job.schedule))
+        if state is _SUCCEEDED:
             note = following.result_note and texts.clean(following.result_note)
             succeeded.append((tx.now, following.result, note, *guard))
         else:
             reason = None if following.reason is None else texts.clean(following.reason)
-            state = following.state.value
-            failed.append((state, tx.now, reason, *_story(following, error), *guard))
+            story = _story(following, error)
+            failed.append((state.value, tx.now, reason, *story, *guard))
     for name, rows in (("succeed", succeeded), ("fail", failed), ("wait", waiting)):
         if rows:
             tx.many(SQL[name], rows)
@@ -149,7 +151,7 @@ def end(tx: Transaction, ended: Iterable[Ended]) -> None:
 
     What no run names changes nothing; neither does a run of a schedule that is gone.
     """
-    rows = [(state, tx.now, id_) for id_, state, schedule in ended if schedule is not None]
+    rows = [(state.value, tx.now, id_) for id_, state, schedule in ended if schedule is not None]
     if rows:
         tx.many(_END_RUN, rows)
         tx.many(_WAKE_SCHEDULE, rows)

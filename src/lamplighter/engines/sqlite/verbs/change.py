@@ -100,7 +100,7 @@ def _cancel(tx: Transaction, jobs: Sequence[_Job], mark: str, reason: str) -> No
     why = texts.clean(reason) or "cancelled"
     tx.many(SQL["cancel"], [(tx.now, mark, why, job.seq) for job in jobs])
     moves.leave(tx, [(job.lane, job.tenant) for job in jobs if job.in_turn])
-    moves.end(tx, [(job.id, JobState.CANCELLED.value, job.schedule) for job in jobs])
+    moves.end(tx, [(job.id, JobState.CANCELLED, job.schedule) for job in jobs])
 
 
 def _revive(tx: Transaction, jobs: Sequence[_Job], *, lives: int) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SQL = load("settle")
 _RUNNING = JobState.RUNNING.value
+_SUCCEEDED, _WAITING = JobState.SUCCEEDED, JobState.WAITING
 _CANCELLED = JobState.CANCELLED.value
 
 
@@ -44,8 +45,7 @@ def settle(tx: Transaction, settlements: Sequence[Settlement]) -> list[Settled]:
             error = texts.error_to_text(following.error)
             stops.append((job, (job.seq, fence.lease, fence.nonce), following, error))
             # One that succeeded stands in its job; one that is to go on is kept if it failed.
-            goes_on = state is JobState.WAITING
-            if state is not JobState.SUCCEEDED and (settlement.history or not goes_on):
+            if state is not _SUCCEEDED and (settlement.history or state is not _WAITING):
                 attempts.append(_attempt(settlement, job, following, error, tx.now))
             if settlement.journal is not None:
                 record.keep(tx, job.id, job.lease, settlement.journal)
