@@ -8,7 +8,7 @@ import pytest
 
 from lamplighter.engines.postgres.verbs.change import change
 from lamplighter.engines.postgres.verbs.submit import submit
-from lamplighter.model.changes import Action
+from lamplighter.model.changes import Action, table_of
 from lamplighter.port.conformance.builders import new_job
 from tests.servers.postgres import Binaries, Server, find_servers, newest_server, start
 from tests.unit.postgres.plans.acts import ACTS, MANY
@@ -109,7 +109,9 @@ async def test_jobs_that_no_claim_has_seen_yet_are_not_in_the_way_of_a_cancel(
         await submit(call, jobs[start_at : start_at + 1_000])
     chosen = [job.id for job in jobs[500:510]]
 
-    _, plans = await call.watch(lambda: change(call, chosen, Action.CANCEL, "test", "for the test"))
+    _, plans = await call.watch(
+        lambda: change(call, chosen, table_of(Action.CANCEL), "test", "for the test")
+    )
     call.close()
 
     assert plans.rows <= 20 * len(chosen), str(plans)

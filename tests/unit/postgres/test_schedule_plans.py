@@ -17,7 +17,7 @@ from lamplighter.engines.postgres.verbs.put_schedules import put_schedules
 from lamplighter.engines.postgres.verbs.settle import settle
 from lamplighter.engines.postgres.verbs.submit import submit
 from lamplighter.engines.postgres.verbs.trigger import trigger
-from lamplighter.model.changes import Action
+from lamplighter.model.changes import Action, table_of
 from lamplighter.model.ids import of_occurrence
 from lamplighter.port.conformance.builders import completed, new_id, new_job
 from lamplighter.port.schedules import (
@@ -219,7 +219,7 @@ async def test_jobs_that_no_schedule_made_end_without_a_look_at_schedules(call: 
 
     for act in (
         lambda: settle(call, ended),
-        lambda: change(call, [one.id for one in jobs], Action.CANCEL, "ada", "no more"),
+        lambda: change(call, [one.id for one in jobs], table_of(Action.CANCEL), "ada", "no more"),
     ):
         _, plans = await call.watch(act)
         assert [look for look in plans.looks if look.table in OURS] == []

@@ -12,7 +12,7 @@ from lamplighter.engines.postgres.verbs.record import record
 from lamplighter.engines.postgres.verbs.renew import renew
 from lamplighter.engines.postgres.verbs.settle import settle
 from lamplighter.engines.postgres.verbs.submit import submit
-from lamplighter.model.changes import Action
+from lamplighter.model.changes import Action, table_of
 from lamplighter.model.filters import Filter
 from lamplighter.model.job import Claim, NewJob
 from lamplighter.model.retry import Retry
@@ -154,33 +154,33 @@ async def _let_expire(call: Caller) -> None:
 
 async def _cancel(call: Caller) -> Act:
     chosen = _some(call, "job", "state = 'waiting' AND seq % 3 = 0")
-    return lambda: change(call, chosen, Action.CANCEL, *WHO)
+    return lambda: change(call, chosen, table_of(Action.CANCEL), *WHO)
 
 
 async def _hold(call: Caller) -> Act:
     chosen = _some(call, "job", "state = 'waiting' AND hold IS NULL AND seq % 3 = 1")
-    return lambda: change(call, chosen, Action.HOLD, *WHO)
+    return lambda: change(call, chosen, table_of(Action.HOLD), *WHO)
 
 
 async def _unhold(call: Caller) -> Act:
     chosen = _some(call, "job", "hold IS NOT NULL")
-    return lambda: change(call, chosen, Action.UNHOLD, *WHO)
+    return lambda: change(call, chosen, table_of(Action.UNHOLD), *WHO)
 
 
 async def _retry(call: Caller) -> Act:
     chosen = _some(call, "job", "state = 'waiting' AND due > now_ms()")[: MANY // 2]
     chosen += _some(call, "dead")[: MANY // 2]
-    return lambda: change(call, chosen, Action.RETRY, *WHO)
+    return lambda: change(call, chosen, table_of(Action.RETRY), *WHO)
 
 
 async def _replay(call: Caller) -> Act:
     chosen = _some(call, "done", "seq % 3 = 0")[: MANY // 2] + _some(call, "dead")[: MANY // 2]
-    return lambda: change(call, chosen, Action.REPLAY, *WHO)
+    return lambda: change(call, chosen, table_of(Action.REPLAY), *WHO)
 
 
 async def _purge(call: Caller) -> Act:
     chosen = _some(call, "done", "seq % 3 = 1")[: MANY // 2] + _some(call, "dead")[: MANY // 2]
-    return lambda: change(call, chosen, Action.PURGE, *WHO)
+    return lambda: change(call, chosen, table_of(Action.PURGE), *WHO)
 
 
 async def _prune(call: Caller) -> Act:
