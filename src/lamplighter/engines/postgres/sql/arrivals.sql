@@ -15,22 +15,20 @@ DECLARE
     band_ band_line;
     pick_ pick;
     places_ tid[];
+    -- Nobody in line so far, and whose turn it is does not depend on who comes after.
+    free_ boolean := number_ IS NOT NULL AND (cardinality(bands_) = 1 OR number_ % 10 <> 0);
 BEGIN
     picks_ := '{}';
     more_ := false;
     FOR n_ IN 1..cardinality(bands_) LOOP
         band_ := bands_[n_];
+        free_ := free_ AND band_.due = @never@ AND band_.asleep > now_;
         places_ := new_arrivals(band_);
         CONTINUE WHEN places_ IS NULL AND band_.asleep > now_;
-        IF cardinality(places_) = 1000 THEN
-            more_ := true;
-        ELSIF places_ IS NOT NULL THEN
-            band_.looked := looked_;
-        END IF;
-        IF cardinality(bands_) = 1 AND band_.due = @never@ AND band_.asleep > now_
-           AND cardinality(places_) = 1 AND number_ IS NOT NULL THEN
-            pick_ := take_arrival(band_, places_[1], now_, before_, number_);
-        END IF;
+        more_ := more_ OR coalesce(cardinality(places_) = 1000, false);
+        band_.looked := CASE WHEN cardinality(places_) < 1000 THEN looked_ END;
+        pick_ := CASE WHEN free_ AND cardinality(places_) = 1
+                      THEN take_arrival(band_, places_[1], now_, before_, number_) END;
         IF pick_.job IS NULL THEN
             band_ := fold(band_, places_, now_);
         ELSE
@@ -38,6 +36,7 @@ BEGIN
             band_.clock := pick_.time;
         END IF;
         bands_[n_] := band_;
+        free_ := false;
     END LOOP;
 END
 $$;
@@ -66,12 +65,8 @@ BEGIN
                  WHERE arrival.lane = l.lane AND arrival.xact >= since_
                  ORDER BY arrival.xact LIMIT 1000)
                 UNION ALL
-                (SELECT a.ctid
-                 FROM unnest(late_) AS x(xact)
-                 CROSS JOIN LATERAL (
-                     SELECT arrival.ctid FROM arrival
-                     WHERE arrival.lane = l.lane AND arrival.xact = x.xact LIMIT 1000
-                 ) AS a)
+                (SELECT arrival.ctid FROM arrival
+                 WHERE arrival.lane = l.lane AND arrival.xact = ANY (late_) LIMIT 1000)
             ) AS new
             LIMIT 1000
         ) AS a);

@@ -11,18 +11,11 @@
 CREATE OR REPLACE FUNCTION claim(
     nonce_ text, worker_ text, queues_ text[], quotas_ integer[], types_ text[],
     requirements_ text[], limit_ integer, lease_ms_ bigint, max_bytes_ bigint
-) RETURNS TABLE (
-    poll_after bigint, lanes text, id bytea, lane integer, tenant text, due bigint,
-    created bigint, args bytea, extras text, delivery text, cost integer, schedule text,
-    generation integer, lease integer, attempt integer, crashes integer, losses integer,
-    suspect boolean, handout bigint
-)
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+) RETURNS SETOF claimed_job
+LANGUAGE plpgsql @planned@ AS $$
 #variable_conflict use_column
 DECLARE
+    first_ claimed_job;
     now_ bigint;
     room_ integer := limit_;
     bytes_ bigint := max_bytes_;
@@ -39,11 +32,11 @@ BEGIN
     IF EXISTS (SELECT FROM request WHERE request.nonce = nonce_) THEN
         -- A lost reply: what still runs under this very claim, and nothing new.
         -- Index: job_running, all of it.
-        poll_after := 0;
+        first_.poll_after := 0;
         lanes_ := ARRAY(
             SELECT job.lane FROM job WHERE job.state = 'running' AND job.nonce = nonce_);
-        lanes := @names_of(lanes_)@;
-        RETURN NEXT;
+        first_.lanes := @names_of(lanes_)@;
+        RETURN NEXT first_;
         RETURN QUERY
             SELECT @claim.columns@
             FROM job
@@ -69,17 +62,17 @@ BEGIN
             capped_ := capped_ OR cardinality(some_.picks_) >= quota_;
         END LOOP;
     END LOOP;
-    poll_after := CASE WHEN more_ THEN 0 ELSE (SELECT min(p) FROM unnest(polls_) AS p) END;
+    first_.poll_after := CASE WHEN more_ THEN 0 ELSE (SELECT min(p) FROM unnest(polls_) AS p) END;
     -- A claim that the server forgets is claimed again, which is right: its nonce is unknown.
     PERFORM set_config('synchronous_commit', 'off', true);
     IF cardinality(picks_) = 0 THEN
-        RETURN NEXT;
+        RETURN NEXT first_;
         RETURN;
     END IF;
     INSERT INTO request (nonce, at) VALUES (nonce_, now_) ON CONFLICT DO NOTHING;
     lanes_ := ARRAY(SELECT p.lane FROM unnest(picks_) AS p);
-    lanes := @names_of(lanes_)@;
-    RETURN NEXT;
+    first_.lanes := @names_of(lanes_)@;
+    RETURN NEXT first_;
     RETURN QUERY
         UPDATE job
         SET state = 'running',

@@ -22,12 +22,10 @@ DECLARE
     number_ bigint;
     some_ record;
 BEGIN
-    -- Edges are a bound, and may be too early. Heads only get later while jobs are taken: who does not
-    -- starve now, never does.
-    IF starving_ AND (choose_longest(bands_, now_, before_, 0)).picks_ IS NULL THEN
-        starving_ := false;
-    END IF;
     IF starving_ THEN
+        -- Edges are a bound, and may be too early. Heads only get later while jobs are taken: who does
+        -- not starve now, never does.
+        starving_ := (choose_longest(bands_, now_, before_, 0)).picks_ IS NOT NULL;
         -- With a single turn there is nobody to go before.
         lone_ := 1 = (SELECT count(*) FROM (
             SELECT FROM unnest(bands_) AS b
@@ -218,9 +216,8 @@ BEGIN
            greatest(t.time, tenant.time) AS time, count(*) OVER () AS standing
     INTO turn_
     FROM (
-        SELECT t.* FROM (
-            @line_of(band_.lanes, 2)@
-        ) AS t LIMIT 2
+        @line_of(band_.lanes, 2)@
+        LIMIT 2
     ) AS t
     @tenant_of(band_.band, t.tenant)@ AS tenant
     LIMIT 1;
@@ -236,16 +233,14 @@ BEGIN
            sum(w.size)
     INTO picks_, size_
     FROM (
-        SELECT j.place, j.due, j.seq, j.size, j.step,
+        SELECT j.place, j.due, j.seq, j.size, s.step,
                row_number() OVER so_far AS n,
-               (sum(j.step) OVER so_far)::bigint AS paid,
+               (sum(s.step) OVER so_far)::bigint AS paid,
                sum(j.size) OVER so_far - j.size AS before
         FROM (
-            SELECT j.*, @step(j.cost, turn_.weight)@ AS step
-            FROM (
-                @jobs_of(turn_, now_, room_)@
-            ) AS j
+            @jobs_of(turn_, now_, room_)@
         ) AS j
+        CROSS JOIN LATERAL (SELECT @step(j.cost, turn_.weight)@ AS step) AS s
         WINDOW so_far AS (ORDER BY j.due, j.seq ROWS UNBOUNDED PRECEDING)
     ) AS w
     WHERE w.n = 1 OR w.before < bytes_;

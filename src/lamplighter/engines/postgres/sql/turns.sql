@@ -44,23 +44,20 @@ BEGIN
     ), added AS (
         INSERT INTO share (band, tenant, time)
         SELECT band_.band, shares.tenant, shares.paid FROM shares WHERE shares.share IS NULL
-    ), left_behind AS MATERIALIZED (
-        SELECT lasts.turn, lasts.paid, head.due, head.seq
+    ), moved AS (
+        UPDATE turn
+        SET version = nextval('turn_version'),
+            due = coalesce(head.due, turn.due),
+            seq = coalesce(head.seq, turn.seq),
+            time = lasts.paid,
+            -- An empty one stays, so that who looks for it need not look behind it.
+            awake = CASE WHEN head.seq IS NULL THEN @empty@ WHEN head.due <= now_ THEN @in_line@
+                         ELSE @asleep@ END
         FROM lasts
         LEFT JOIN LATERAL (
             @head_of(lasts)@
         ) AS head ON true
-    ), moved AS (
-        UPDATE turn
-        SET version = nextval('turn_version'),
-            due = coalesce(l.due, turn.due),
-            seq = coalesce(l.seq, turn.seq),
-            time = l.paid,
-            -- An empty one stays, so that who looks for it need not look behind it.
-            awake = CASE WHEN l.seq IS NULL THEN @empty@ WHEN l.due <= now_ THEN @in_line@
-                         ELSE @asleep@ END
-        FROM left_behind AS l
-        WHERE turn.ctid = l.turn
+        WHERE turn.ctid = lasts.turn
     )
     SELECT greatest(band_.clock, max(p.time) FILTER (WHERE NOT quiet_ OR p.number % 10 <> 0)),
            band_.touched || array_agg(DISTINCT p.lane)
