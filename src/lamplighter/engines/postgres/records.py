@@ -88,6 +88,30 @@ def job_of(row: Sequence[Any]) -> Job:
     )
 
 
+def claimed_job(row: Sequence[Any], job_id: str, lane: tuple[Any, ...]) -> Job:
+    """Build a Job from a row of `claim` and the names of its lane: queue, level and type."""
+    queue, level, type_ = lane
+    return Job(
+        id=job_id,
+        type=type_,
+        args=row[7],
+        queue=queue,
+        level=LEVELS[level],
+        tenant=row[4],
+        due_at_ms=row[5],
+        created_at_ms=row[6],
+        delivery=Delivery.AT_LEAST_ONCE if row[9] is None else Delivery(row[9]),
+        extras=NO_EXTRAS if row[8] is None else texts.extras_of(row[8]),
+        cost=row[10],
+        schedule=row[11],
+        generation=row[12],
+        attempt=row[14],
+        crashes=row[15],
+        losses=row[16],
+        suspect=row[17],
+    )
+
+
 def claim_of(row: Sequence[Any]) -> Claim:
     """Build a Claim from the columns of `JOB` and `CLAIM` of a job that is running, and whether its
     start was marked.

@@ -1,9 +1,21 @@
-"""Loads the SQL files: migrations in order, and functions with a number that tells them apart."""
+"""Loads the SQL files: migrations in order, and functions with a number that tells them apart.
+
+What several functions have in common, and is too hot to be a function of its own, is a part: a text
+with a name, defined once in a file of `sql/parts`, between lines of its own:
+
+    -- @define head_of(turn)
+    SELECT job.due, job.seq FROM job WHERE job.lane = @turn@.lane …
+    -- @end
+
+A function includes it as `@head_of(t)@`; parts include other parts in the same way. A constant is a
+part of one line: `-- @define in_line = 1`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -15,9 +27,14 @@ FIRST = 5
 _MADE = re.compile(r'^CREATE OR REPLACE (?:FUNCTION|PROCEDURE) "?(\w+)"?', re.MULTILINE)
 _VIEW = re.compile(r"^CREATE (?:OR REPLACE )?VIEW (\w+)", re.MULTILINE)
 # A function in plain SQL is checked when it is made, so what it needs has to be there before.
-_FIRST = ("clock", "turns", "claim")
+_FIRST = ("clock", "types", "turns", "claim")
 # Where a function is too small to afford a search path of its own. A schema's name is checked.
 _SCHEMA = "@schema@"
+_PART = re.compile(
+    r"^-- @define ([\w.]+)(?:\(([^)]*)\))?\n(.*?)\n-- @end$", re.MULTILINE | re.DOTALL
+)
+_NAMED = re.compile(r"^-- @define ([\w.]+) = (.+)$", re.MULTILINE)
+_USE = re.compile(r"@(?!schema@)([a-z][\w.]*)(?:\(([^()@]*)\))?@")
 
 TEST_CLOCK = """
 CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint
@@ -51,7 +68,37 @@ def functions(schema: str) -> tuple[str, ...]:
 def _functions() -> tuple[str, ...]:
     found = _read("sql")
     rest = sorted(found.keys() - set(_FIRST))
-    return tuple(found[name] for name in (*_FIRST, *rest))
+    return tuple(included(found[name], parts()) for name in (*_FIRST, *rest))
+
+
+@cache
+def parts() -> Mapping[str, tuple[list[str], str]]:
+    """The parameters and the text of each part."""
+    files = "\n".join(_read("sql/parts").values())
+    values: dict[str, tuple[list[str], str]] = {
+        name: ([], value) for name, value in _NAMED.findall(files)
+    }
+    return values | {
+        name: (_arguments(parameters), text) for name, parameters, text in _PART.findall(files)
+    }
+
+
+def included(text: str, known: Mapping[str, tuple[list[str], str]]) -> str:
+    """Put parts where they are named, each line indented like the one that names it."""
+
+    def part(use: re.Match[str]) -> str:
+        parameters, body = known[use[1]]
+        for parameter, value in zip(parameters, _arguments(use[2]), strict=True):
+            body = body.replace(f"@{parameter}@", value)
+        line = text[text.rfind("\n", 0, use.start()) + 1 : use.start()]
+        indent = " " * (len(line) - len(line.lstrip()))
+        return included(body, known).replace("\n", "\n" + indent)
+
+    return _USE.sub(part, text)
+
+
+def _arguments(text: str | None) -> list[str]:
+    return text.split(", ") if text else []
 
 
 @cache

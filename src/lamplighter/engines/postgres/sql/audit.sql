@@ -31,8 +31,7 @@ CREATE OR REPLACE FUNCTION find_audit(tenant_ text, before_ bigint, limit_ integ
     seq bigint, id text, at bigint, who text, action text, object text, answer text, tenant text,
     reason text
 )
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE plpgsql STABLE @bounded@ AS $$
 #variable_conflict use_column
 BEGIN
     IF tenant_ IS NULL THEN

@@ -8,10 +8,7 @@ CREATE OR REPLACE FUNCTION change(
     ids_ uuid[], table_ text, queues_ boolean, mark_ text, reason_ text
 )
 RETURNS TABLE (id uuid, situation integer)
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 #variable_conflict use_column
 DECLARE
     now_ bigint;

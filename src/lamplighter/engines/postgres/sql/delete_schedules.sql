@@ -6,10 +6,7 @@ CREATE OR REPLACE FUNCTION delete_schedules(
     ids_ text[], tenant_ text, mark_ text, reason_ text
 )
 RETURNS TABLE (id text, answer text)
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 #variable_conflict use_column
 DECLARE
     now_ bigint;

@@ -14,10 +14,7 @@ RETURNS TABLE (
     last_due bigint, last_job uuid, hold text, backfill text, zones text,
     backfilling bigint, n bigint, now bigint, poll_after bigint, oldest bigint
 )
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 #variable_conflict use_column
 DECLARE
     now_ bigint := now_ms();

@@ -18,20 +18,13 @@ BEGIN
     WITH ended AS (
         DELETE FROM job
         WHERE job.id = ANY (ids_) AND job.state IN ('waiting', 'blocked')
-        RETURNING job.*
-    ), kept AS (
-        INSERT INTO done (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
-                          size, schedule, generation, lease, attempt, crashes, losses, suspect,
-                          cancel, nonce, worker, handout, claimed, finished, reason, error,
-                          fingerprint)
-        SELECT e.seq, e.id, e.lane, e.tenant, 'cancelled', e.due, e.created, e.args, e.extras,
-               e.delivery, e.cost, e.size, e.schedule, e.generation, e.lease, e.attempt, e.crashes,
-               e.losses, e.suspect, cancel_, e.nonce, e.worker, e.handout, e.claimed, now_,
-               reason_, e.error, e.fingerprint
-        FROM ended AS e
-    )
-    SELECT array_agg(e.lane) FILTER (WHERE e.state = 'waiting' AND e.hold IS NULL),
-           array_agg(e.tenant) FILTER (WHERE e.state = 'waiting' AND e.hold IS NULL),
+        RETURNING
+            @kept(job)@, @counts(job)@,
+            'cancelled' AS state, cancel_ AS cancel, now_ AS finished, reason_ AS reason,
+            NULL::bytea AS result, NULL AS result_note, job.error, job.fingerprint,
+            job.state = 'waiting' AND job.hold IS NULL AS stood
+    ), @end(ended)@
+    SELECT array_agg(e.lane) FILTER (WHERE e.stood), array_agg(e.tenant) FILTER (WHERE e.stood),
            array_agg(schedule_key(e.tenant, e.schedule)) FILTER (WHERE e.schedule IS NOT NULL),
            array_agg(e.id) FILTER (WHERE e.schedule IS NOT NULL)
     INTO left_lanes_, left_tenants_, schedules_, jobs_
@@ -88,13 +81,9 @@ BEGIN
         UPDATE job
         SET hold = NULL
         WHERE job.id = ANY (ids_) AND job.hold IS NOT NULL
-        RETURNING job.lane, job.tenant, job.due, job.seq, job.state
+        RETURNING job.lane, job.tenant, job.due, job.seq, job.state, job.hold
     )
-    INSERT INTO arrival (lane, tenant, due, seq)
-    SELECT DISTINCT ON (free.lane, free.tenant) free.lane, free.tenant, free.due, free.seq
-    FROM free
-    WHERE free.state = 'waiting'
-    ORDER BY free.lane, free.tenant, free.due, free.seq;
+    @enter(free)@;
 END
 $$;
 
@@ -107,13 +96,9 @@ BEGIN
         UPDATE job
         SET due = now_
         WHERE job.id = ANY (ids_) AND job.state = 'waiting' AND job.due > now_
-        RETURNING job.lane, job.tenant, job.seq, job.hold
+        RETURNING job.lane, job.tenant, job.due, job.seq, job.state, job.hold
     )
-    INSERT INTO arrival (lane, tenant, due, seq)
-    SELECT moved.lane, moved.tenant, now_, min(moved.seq)
-    FROM moved
-    WHERE moved.hold IS NULL
-    GROUP BY moved.lane, moved.tenant;
+    @enter(moved)@;
 END
 $$;
 
@@ -161,12 +146,9 @@ BEGIN
                'waiting', now_, e.created, e.args, e.extras,
                e.delivery, e.cost, e.size, e.schedule, e.generation + lives_, e.lease, e.nonce
         FROM ended AS e
-        RETURNING job.id, job.lane, job.tenant, job.seq, job.schedule
+        RETURNING job.id, job.lane, job.tenant, job.due, job.seq, job.state, job.hold, job.schedule
     ), told AS (
-        INSERT INTO arrival (lane, tenant, due, seq)
-        SELECT again.lane, again.tenant, now_, min(again.seq)
-        FROM again
-        GROUP BY again.lane, again.tenant
+        @enter(again)@
     )
     SELECT array_agg(schedule_key(again.tenant, again.schedule))
                FILTER (WHERE again.schedule IS NOT NULL),

@@ -3,33 +3,21 @@
 -- Index: the keys of schedule, run and job; run_queued, run_good, run_rest.
 -- Functions without settings of their own are called only by those that have them.
 --
--- in   ids_ … run_counts_   one per plan, the first the key of its schedule, none twice. Without versions the runs are wishes, and
---                           all that plans set stays as it is
---      skip_of_ … counts_   one per skip; the first is the place of its plan
---      run_of_ … overlaps_  one per run, plan by plan; the first is the place of its plan
---      queues_ … mark_      their jobs: see submit
---      cancel_, why_        who cancels what is in the way, as JSON, and why
+-- in   ids … run_counts    one per plan, the first the key of its schedule, none twice. Without versions
+--                          the runs are wishes, and all that plans set stays as it is
+--      skip_of … counts    one per skip; the first is the place of its plan
+--      run_of … overlaps   one per run, plan by plan; the first is the place of its plan
+--      jobs                their jobs: see submit
+--      cancel, why         who cancels what is in the way, as JSON, and why
 -- out  one row with places of plans that are stale; of runs that did not become a new job that may run,
 --      and what became of them; of plans for which a queued job was started, and which; of plans with
 --      something skipped, and how much
 CREATE OR REPLACE FUNCTION fire(
-    ids_ text[], versions_ bigint[], cursors_ bigint[], nexts_ bigint[], dues_ bigint[],
-    holds_ text[], backfills_ text[], zones_ text[], goods_ bigint[], rests_ bigint[],
-    run_counts_ integer[],
-    skip_of_ integer[], skip_dues_ bigint[], firsts_ bigint[], reasons_ text[], counts_ bigint[],
-    run_of_ integer[], run_dues_ bigint[], kinds_ text[], overlaps_ text[],
-    queues_ text[], levels_ smallint[], types_ text[], requirements_ text[],
-    jobs_ uuid[], lane_of_ integer[], tenants_ text[],
-    starts_ integer[], sizes_ integer[], args_ bytea,
-    delays_ bigint[], instants_ bigint[], extras_ text[], deliveries_ text[], costs_ integer[],
-    held_ boolean[], mark_ text, cancel_ text, why_ text,
+    call_ fire_call,
     OUT stale bigint[], OUT odd bigint[], OUT fates text[],
     OUT started_of bigint[], OUT started uuid[], OUT skipped_of bigint[], OUT skipped bigint[]
 )
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 DECLARE
     now_ bigint;
     found_ record;
@@ -42,38 +30,34 @@ DECLARE
     replaced_ uuid[] := '{}';
     starting_ uuid[];
 BEGIN
-    PERFORM lock_plans(ids_, ARRAY(
-        SELECT DISTINCT ids_[r.of] FROM unnest(run_of_, overlaps_) AS r(of, overlap)
+    PERFORM lock_plans(call_.ids, ARRAY(
+        SELECT DISTINCT call_.ids[r.of] FROM unnest(call_.run_of, call_.overlaps) AS r(of, overlap)
         WHERE r.overlap = 'cancel_running'));
     now_ := now_ms();
-    found_ := read_plans(ids_, versions_, cursors_);
+    found_ := read_plans(call_.ids, call_.versions, call_.cursors);
     IF found_.starting_ THEN
         UPDATE run SET state = 'started'
-        FROM unnest(ids_, found_.first_dues_) AS p(id, due)
+        FROM unnest(call_.ids, found_.first_dues_) AS p(id, due)
         WHERE run.schedule = p.id AND run.due = p.due;
     END IF;
-    noted_ := note_skips(ids_, found_.counted_, skip_of_, skip_dues_, firsts_, reasons_, counts_,
-                         now_);
-    judged_ := judge(ids_, found_.counted_, run_counts_, run_of_, run_dues_, kinds_, overlaps_,
-                     jobs_, found_.states_, found_.queued_, found_.actives_, noted_.skips_,
-                     noted_.rows_, noted_.lasts_);
+    noted_ := note_skips(call_, found_.counted_, now_);
+    judged_ := judge(call_, found_.counted_, found_.states_, found_.queued_, found_.actives_,
+                     noted_.skips_, noted_.rows_, noted_.lasts_);
     fates_ := judged_.fates_;
     skips_ := judged_.skips_;
     rows_ := judged_.rows_;
     IF cardinality(judged_.replaced_) > 0 THEN
         SELECT r.skips_, r.rows_, r.jobs_ INTO skips_, rows_, replaced_
-        FROM replace_queued(ids_, judged_.replaced_, skips_, rows_) AS r;
+        FROM replace_queued(call_.ids, judged_.replaced_, skips_, rows_) AS r;
     END IF;
-    IF cardinality(run_of_) > 0 THEN
-        fresh_ := make_jobs(fates_, ids_, run_of_, queues_, levels_, types_, requirements_, jobs_,
-                            lane_of_, tenants_, starts_, sizes_, args_, delays_, instants_,
-                            extras_, deliveries_, costs_, held_, mark_, now_);
-        fates_ := write_runs(fates_, ids_, run_of_, run_dues_, kinds_, jobs_, fresh_, now_);
-        IF 'backfill' = ANY (kinds_) THEN
-            backfills_ := count_made(backfills_, run_of_, kinds_, fates_);
+    IF cardinality(call_.run_of) > 0 THEN
+        fresh_ := make_jobs(call_, fates_, now_);
+        fates_ := write_runs(call_, fates_, fresh_, now_);
+        IF 'backfill' = ANY (call_.kinds) THEN
+            call_.backfills := count_made(call_.backfills, call_.run_of, call_.kinds, fates_);
         END IF;
     END IF;
-    PERFORM cancel_in_the_way(judged_.cancels_, replaced_, fates_, jobs_, cancel_, why_, now_);
+    PERFORM cancel_in_the_way(judged_.cancels_, replaced_, call_, fates_, now_);
     IF found_.starting_ THEN
         starting_ := ARRAY(
             SELECT CASE WHEN f.job NOT IN (SELECT unnest(judged_.cancels_)) THEN f.job END
@@ -81,10 +65,9 @@ BEGIN
             ORDER BY f.n);
         PERFORM free_jobs(starting_);
     END IF;
-    PERFORM write_schedules(ids_, found_.counted_, versions_ IS NOT NULL, nexts_, dues_, holds_,
-                            backfills_, zones_, goods_, rests_, found_.goods_, found_.rests_,
-                            judged_.actives_, judged_.agains_, judged_.fireds_, skips_, rows_,
-                            judged_.lasts_, judged_.mades_, now_);
+    PERFORM write_schedules(call_, found_.counted_, found_.goods_, found_.rests_, judged_.actives_,
+                            judged_.agains_, judged_.fireds_, skips_, rows_, judged_.lasts_,
+                            judged_.mades_, now_);
     SELECT array_agg(p.n) FILTER (WHERE NOT p.counted),
            array_agg(p.n) FILTER (WHERE p.first IS NOT NULL),
            array_agg(p.first) FILTER (WHERE p.first IS NOT NULL),
@@ -102,8 +85,7 @@ $$;
 -- note_skips: note what is skipped, except what is noted already. Index: the key of run, run_rest.
 -- out  per plan: how many occurrences that are, in how many rows, and when the last was due
 CREATE OR REPLACE FUNCTION note_skips(
-    ids_ text[], counted_ boolean[], skip_of_ integer[], skip_dues_ bigint[], firsts_ bigint[],
-    reasons_ text[], counts_ bigint[], now_ bigint,
+    call_ fire_call, counted_ boolean[], now_ bigint,
     OUT skips_ bigint[], OUT rows_ bigint[], OUT lasts_ bigint[]
 )
 LANGUAGE plpgsql AS $$
@@ -112,22 +94,22 @@ DECLARE
     before_ integer := 0;
     skip_ record;
 BEGIN
-    skips_ := array_fill(0::bigint, ARRAY[cardinality(ids_)]);
+    skips_ := array_fill(0::bigint, ARRAY[cardinality(call_.ids)]);
     rows_ := skips_;
-    lasts_ := array_fill(NULL::bigint, ARRAY[cardinality(ids_)]);
-    IF skip_of_ IS NULL THEN
+    lasts_ := array_fill(NULL::bigint, ARRAY[cardinality(call_.ids)]);
+    IF call_.skip_of IS NULL THEN
         RETURN;
     END IF;
-    noted_ := array_fill(false, ARRAY[cardinality(skip_of_)]);
+    noted_ := array_fill(false, ARRAY[cardinality(call_.skip_of)]);
     FOR skip_ IN
         SELECT s.n, s.of, s.due, s.first, s.number
-        FROM unnest(skip_of_, skip_dues_, firsts_, counts_)
+        FROM unnest(call_.skip_of, call_.skip_dues, call_.firsts, call_.counts)
              WITH ORDINALITY AS s(of, due, first, number, n)
         WHERE counted_[s.of]
-          AND NOT EXISTS (SELECT FROM run WHERE run.schedule = ids_[s.of] AND run.due = s.due)
+          AND NOT EXISTS (SELECT FROM run WHERE run.schedule = call_.ids[s.of] AND run.due = s.due)
           AND NOT EXISTS (
               SELECT FROM run
-              WHERE run.schedule = ids_[s.of]
+              WHERE run.schedule = call_.ids[s.of]
                 AND run.state <> 'queued' AND run.state <> 'started' AND run.state <> 'succeeded'
                 AND run.due >= s.due
                 AND run.first <= s.first)
@@ -142,8 +124,8 @@ BEGIN
         lasts_[before_] := skip_.due;
     END LOOP;
     INSERT INTO run (schedule, due, kind, state, at, reason, first, number)
-    SELECT ids_[s.of], s.due, 'due', 'skipped', now_, s.reason, s.first, s.number
-    FROM unnest(skip_of_, skip_dues_, firsts_, reasons_, counts_, noted_)
+    SELECT call_.ids[s.of], s.due, 'due', 'skipped', now_, s.reason, s.first, s.number
+    FROM unnest(call_.skip_of, call_.skip_dues, call_.firsts, call_.reasons, call_.counts, noted_)
          AS s(of, due, first, reason, number, noted)
     WHERE s.noted;
 END
@@ -175,16 +157,10 @@ $$;
 
 -- make_jobs: store the jobs of runs that get one, as submit does; gives those that are new.
 -- What is queued is held; so is what is cancelled before anybody could see it.
-CREATE OR REPLACE FUNCTION make_jobs(
-    fates_ text[], ids_ text[], run_of_ integer[],
-    queues_ text[], levels_ smallint[], types_ text[], requirements_ text[],
-    jobs_ uuid[], lane_of_ integer[], tenants_ text[],
-    starts_ integer[], sizes_ integer[], args_ bytea,
-    delays_ bigint[], instants_ bigint[], extras_ text[], deliveries_ text[], costs_ integer[],
-    held_ boolean[], mark_ text, now_ bigint
-) RETURNS uuid[]
+CREATE OR REPLACE FUNCTION make_jobs(call_ fire_call, fates_ text[], now_ bigint) RETURNS uuid[]
 LANGUAGE plpgsql AS $$
 DECLARE
+    jobs_ CONSTANT job_batch := call_.jobs;
     known_ bigint[];
     holds_ boolean[];
     schedules_ text[];
@@ -193,16 +169,17 @@ DECLARE
 BEGIN
     SELECT array_agg(r.n) FILTER (WHERE r.fate IS NULL OR r.fate IN ('overlap', 'queue_full')),
            array_agg(coalesce(r.held, false) OR r.fate IN ('queued', 'cancelled', 'replaced')),
-           array_agg(schedule_id(ids_[r.of]))
+           array_agg(schedule_id(call_.ids[r.of]))
     INTO known_, holds_, schedules_
-    FROM unnest(run_of_, fates_, held_) WITH ORDINALITY AS r(of, fate, held, n);
-    IF cardinality(known_) = cardinality(jobs_) THEN
+    FROM unnest(call_.run_of, fates_, jobs_.held) WITH ORDINALITY AS r(of, fate, held, n);
+    IF cardinality(known_) = cardinality(jobs_.ids) THEN
         RETURN '{}';
     END IF;
     fresh_ := insert_jobs(
-        jobs_, lanes_of(queues_, levels_, types_, requirements_), lane_of_, tenants_, starts_,
-        sizes_, args_, delays_, instants_, extras_, deliveries_, costs_, schedules_, holds_,
-        mark_at(mark_, now_), known_, now_);
+        jobs_.ids, lanes_of(jobs_.queues, jobs_.levels, jobs_.types, jobs_.requirements),
+        jobs_.lane_of, jobs_.tenants, jobs_.starts, jobs_.sizes, jobs_.args, jobs_.delays,
+        jobs_.instants, jobs_.extras, jobs_.deliveries, jobs_.costs, schedules_, holds_,
+        mark_at(jobs_.mark, now_), known_, now_);
     -- Only now: see submit.
     ended_ := ended_of(fresh_);
     IF ended_ IS NOT NULL THEN
@@ -216,22 +193,22 @@ $$;
 -- write_runs: note what became of occurrences. Gives the fates, in which a job that was there before
 -- is `there`; its run is what became of it.
 CREATE OR REPLACE FUNCTION write_runs(
-    fates_ text[], ids_ text[], run_of_ integer[], run_dues_ bigint[], kinds_ text[], jobs_ uuid[],
-    fresh_ uuid[], now_ bigint
+    call_ fire_call, fates_ text[], fresh_ uuid[], now_ bigint
 ) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
+    jobs_ CONSTANT uuid[] := (call_.jobs).ids;
     wanted_ bigint;
 BEGIN
-    IF 'backfill' = ANY (kinds_) THEN
+    IF 'backfill' = ANY (call_.kinds) THEN
         -- It runs what was skipped.
         DELETE FROM run
-        USING unnest(run_of_, run_dues_, kinds_, fates_) AS r(of, due, kind, fate)
+        USING unnest(call_.run_of, call_.run_dues, call_.kinds, fates_) AS r(of, due, kind, fate)
         WHERE r.kind = 'backfill' AND r.fate IS NOT NULL
-          AND run.schedule = ids_[r.of] AND run.due = r.due;
+          AND run.schedule = call_.ids[r.of] AND run.due = r.due;
     END IF;
     INSERT INTO run (schedule, due, kind, state, at, job, reason, number)
-    SELECT ids_[r.of], r.due, r.kind,
+    SELECT call_.ids[r.of], r.due, r.kind,
            CASE WHEN f.skipped THEN 'skipped' WHEN r.fate = 'cancelled' THEN 'started'
                 ELSE r.fate END,
            now_,
@@ -239,7 +216,7 @@ BEGIN
            CASE WHEN r.kind = 'trigger' OR r.fate NOT IN ('overlap', 'queue_full') THEN r.job END,
            CASE WHEN f.skipped THEN r.fate END,
            1
-    FROM unnest(run_of_, run_dues_, kinds_, fates_, jobs_) AS r(of, due, kind, fate, job)
+    FROM unnest(call_.run_of, call_.run_dues, call_.kinds, fates_, jobs_) AS r(of, due, kind, fate, job)
     CROSS JOIN LATERAL (
         SELECT r.fate IN ('overlap', 'queue_full', 'replaced') AS skipped
     ) AS f
@@ -300,11 +277,11 @@ $$;
 -- cancel_in_the_way: cancel jobs for which others are started or queued. Lock: held already; those
 -- that were made just now are held, and nobody has seen them.
 CREATE OR REPLACE FUNCTION cancel_in_the_way(
-    cancels_ uuid[], replaced_ uuid[], fates_ text[], jobs_ uuid[], cancel_ text, why_ text,
-    now_ bigint
+    cancels_ uuid[], replaced_ uuid[], call_ fire_call, fates_ text[], now_ bigint
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
+    jobs_ CONSTANT uuid[] := (call_.jobs).ids;
     mark_ text;
 BEGIN
     cancels_ := cancels_ || ARRAY(
@@ -314,32 +291,32 @@ BEGIN
     IF cardinality(cancels_) + cardinality(replaced_) = 0 THEN
         RETURN;
     END IF;
-    mark_ := mark_at(cancel_, now_);
-    PERFORM cancel_jobs(replaced_, mark_, why_, now_);
-    PERFORM cancel_and_tell(cancels_, mark_, why_, now_);
+    mark_ := mark_at(call_.cancel, now_);
+    PERFORM cancel_jobs(replaced_, mark_, call_.why, now_);
+    PERFORM cancel_and_tell(cancels_, mark_, call_.why, now_);
 END
 $$;
 
 -- write_schedules: write what plans say of their schedules and what came of them, and remove the
 -- earliest of the runs beyond what is kept. Index: run_good, run_rest.
--- in   goods_, rests_            how many to keep;   kept_goods_, kept_rests_  how many there were
+-- in   kept_goods_, kept_rests_  how many runs there were
 CREATE OR REPLACE FUNCTION write_schedules(
-    ids_ text[], counted_ boolean[], planned_ boolean, nexts_ bigint[], dues_ bigint[],
-    holds_ text[], backfills_ text[], zones_ text[], goods_ bigint[], rests_ bigint[],
-    kept_goods_ bigint[], kept_rests_ bigint[], actives_ uuid[], agains_ boolean[],
-    fireds_ bigint[], skips_ bigint[], rows_ bigint[], lasts_ bigint[], mades_ uuid[], now_ bigint
+    call_ fire_call, counted_ boolean[], kept_goods_ bigint[], kept_rests_ bigint[],
+    actives_ uuid[], agains_ boolean[], fireds_ bigint[], skips_ bigint[], rows_ bigint[],
+    lasts_ bigint[], mades_ uuid[], now_ bigint
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
+    planned_ CONSTANT boolean := call_.versions IS NOT NULL;
     less_good_ bigint[];
     less_rest_ bigint[];
 BEGIN
     SELECT array_agg(least(greatest(p.kept_good - p.good, 0), 500)),
            array_agg(least(greatest(p.kept_rest + p.more - p.rest, 0), 500))
     INTO less_good_, less_rest_
-    FROM unnest(kept_goods_, goods_, kept_rests_, rows_, rests_)
+    FROM unnest(kept_goods_, call_.goods, kept_rests_, rows_, call_.rests)
          AS p(kept_good, good, kept_rest, more, rest);
-    PERFORM drop_runs(ids_, less_good_, less_rest_);
+    PERFORM drop_runs(call_.ids, less_good_, less_rest_);
     UPDATE schedule
     SET version = schedule.version + CASE
             -- These move no cursor, and an older plan must not set them back.
@@ -362,7 +339,8 @@ BEGIN
         rest = schedule.rest + p.more - p.less_rest,
         last_due = greatest(schedule.last_due, p.last),
         last_job = coalesce(p.made, schedule.last_job)
-    FROM unnest(ids_, counted_, nexts_, dues_, holds_, backfills_, zones_, actives_, agains_,
+    FROM unnest(call_.ids, counted_, call_.nexts, call_.dues, call_.holds, call_.backfills,
+                call_.zones, actives_, agains_,
                 fireds_, skips_, rows_, lasts_, mades_, less_good_, less_rest_)
          AS p(id, counted, next, due, hold, backfill, zones, active, again, fired, skipped, more,
               last, made, less_good, less_rest)

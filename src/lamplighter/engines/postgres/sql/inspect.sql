@@ -10,24 +10,17 @@
 
 -- live_job, done_job, dead_job: the three homes of a job, in the same columns.
 CREATE OR REPLACE VIEW live_job AS
-SELECT seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, schedule,
-       generation, lease, attempt, crashes, losses, suspect, hold, cancel, nonce, worker, handout,
-       claimed, expires, NULL::bigint AS finished, NULL::text AS reason, NULL::bytea AS result,
-       NULL::text AS result_note, error, fingerprint, started
+SELECT @kept(job)@,
+       @counts(job)@, state, cancel, NULL::bigint AS finished, NULL::text AS reason,
+       NULL::bytea AS result, NULL::text AS result_note, error, fingerprint, hold, expires, started
 FROM job;
 
 CREATE OR REPLACE VIEW done_job AS
-SELECT seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, schedule,
-       generation, lease, attempt, crashes, losses, suspect, NULL::text AS hold, cancel, nonce,
-       worker, handout, claimed, NULL::bigint AS expires, finished, reason, result, result_note,
-       error, fingerprint, NULL::integer AS started
+SELECT @ended@, NULL::text AS hold, NULL::bigint AS expires, NULL::integer AS started
 FROM done;
 
 CREATE OR REPLACE VIEW dead_job AS
-SELECT seq, id, lane, tenant, state, due, created, args, extras, delivery, cost, schedule,
-       generation, lease, attempt, crashes, losses, suspect, NULL::text AS hold, cancel, nonce,
-       worker, handout, claimed, NULL::bigint AS expires, finished, reason, result, result_note,
-       error, fingerprint, NULL::integer AS started
+SELECT @ended@, NULL::text AS hold, NULL::bigint AS expires, NULL::integer AS started
 FROM dead;
 
 CREATE OR REPLACE VIEW any_job AS
@@ -126,8 +119,7 @@ CREATE OR REPLACE FUNCTION find_jobs(
     since_ bigint, to_ bigint, after_ bigint, until_ bigint,
     OUT ids uuid[], OUT more boolean
 )
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+LANGUAGE sql STABLE @bounded@
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
     SELECT array_agg(found.id), count(*) = want_ OR bool_or(found.looked = scan_)
     FROM (
@@ -195,8 +187,7 @@ CREATE OR REPLACE FUNCTION find_dead(
     after_ bigint, until_ bigint,
     OUT ids uuid[], OUT more boolean
 )
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+LANGUAGE sql STABLE @bounded@
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
     SELECT array_agg(found.id), count(*) = want_ OR bool_or(found.looked = scan_)
     FROM (
@@ -226,8 +217,7 @@ CREATE OR REPLACE FUNCTION read_dead_groups(
     fingerprint text, type text, queue text, error text, reason text, number bigint,
     newest bigint, example uuid
 )
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE sql STABLE @bounded@ AS $$
     SELECT DISTINCT ON (lane.type, coalesce(stretch.fingerprint, ''))
            coalesce(stretch.fingerprint, ''), lane.type, lane.queue, stretch.error,
            stretch.reason,
@@ -245,8 +235,7 @@ $$;
 
 -- has_older_dead: whether there are dead letters behind the last `scan_`.
 CREATE OR REPLACE FUNCTION has_older_dead(scan_ integer) RETURNS boolean
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE sql STABLE @bounded@ AS $$
     SELECT EXISTS (
         SELECT 1 FROM dead ORDER BY dead.finished DESC, dead.seq DESC LIMIT 1 OFFSET scan_
     )

@@ -31,8 +31,7 @@ CREATE OR REPLACE FUNCTION find_schedules(
     last_due bigint, last_job uuid, hold text, backfill text, zones text, key text,
     fits boolean, looked bigint
 )
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE sql STABLE @bounded@ AS $$
     SELECT stretch.*
     FROM (
         SELECT s.*,

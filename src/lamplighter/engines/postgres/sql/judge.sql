@@ -23,12 +23,13 @@ $$;
 -- out  judged_           whether the plan needs no other judge
 --      plan_fates_       see judge, as for the rest
 CREATE OR REPLACE FUNCTION judge_alone(
-    ids_ text[], counted_ boolean[], run_counts_ integer[], run_dues_ bigint[], kinds_ text[],
-    overlaps_ text[], jobs_ uuid[], states_ text[], queued_ bigint[],
+    call_ fire_call, counted_ boolean[], states_ text[], queued_ bigint[],
     INOUT actives_ uuid[], INOUT skips_ bigint[], INOUT rows_ bigint[], INOUT lasts_ bigint[],
     OUT judged_ boolean[], OUT plan_fates_ text[], OUT fireds_ bigint[], OUT mades_ uuid[]
 )
 LANGUAGE plpgsql AS $$
+DECLARE
+    jobs_ CONSTANT uuid[] := (call_.jobs).ids;
 BEGIN
     SELECT array_agg(j.judged), array_agg(j.fate),
            array_agg(CASE WHEN j.fate = 'started' AND j.kind <> 'backfill' AND j.overlap <> 'allow'
@@ -52,11 +53,11 @@ BEGIN
                 SELECT p.*, p.counted AND p.number = 1
                             AND (p.overlap <> 'cancel_running' OR p.state IS NULL) AS judged
                 FROM (
-                    SELECT u.*, run_dues_[u.first] AS due, kinds_[u.first] AS kind,
-                           overlaps_[u.first] AS overlap, jobs_[u.first] AS job
+                    SELECT u.*, call_.run_dues[u.first] AS due, call_.kinds[u.first] AS kind,
+                           call_.overlaps[u.first] AS overlap, jobs_[u.first] AS job
                     FROM (
                         SELECT g.*, sum(g.number) OVER (ORDER BY g.n) - g.number + 1 AS first
-                        FROM unnest(ids_, counted_, run_counts_, states_, queued_, actives_, skips_,
+                        FROM unnest(call_.ids, counted_, call_.run_counts, states_, queued_, actives_, skips_,
                                     rows_, lasts_)
                              WITH ORDINALITY AS g(id, counted, number, state, queued, active, skips,
                                                   rows, last, n)
@@ -84,14 +85,14 @@ $$;
 --      actives_ …        per plan: the active job, jobs made for occurrences, occurrences skipped and
 --                        the rows for that, the last occurrence, the last job
 CREATE OR REPLACE FUNCTION judge(
-    ids_ text[], counted_ boolean[], run_counts_ integer[], run_of_ integer[], run_dues_ bigint[],
-    kinds_ text[], overlaps_ text[], jobs_ uuid[], states_ text[], queued_ bigint[],
+    call_ fire_call, counted_ boolean[], states_ text[], queued_ bigint[],
     INOUT actives_ uuid[], INOUT skips_ bigint[], INOUT rows_ bigint[], INOUT lasts_ bigint[],
     OUT fates_ text[], OUT cancels_ uuid[], OUT replaced_ integer[], OUT agains_ boolean[],
     OUT fireds_ bigint[], OUT mades_ uuid[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
+    jobs_ CONSTANT uuid[] := (call_.jobs).ids;
     judged_ boolean[];
     plan_fates_ text[];
     run_ record;
@@ -106,20 +107,19 @@ DECLARE
 BEGIN
     cancels_ := '{}';
     replaced_ := '{}';
-    agains_ := array_fill(false, ARRAY[cardinality(ids_)]);
+    agains_ := array_fill(false, ARRAY[cardinality(call_.ids)]);
     SELECT j.actives_, j.skips_, j.rows_, j.lasts_, j.judged_, j.plan_fates_, j.fireds_, j.mades_
     INTO actives_, skips_, rows_, lasts_, judged_, plan_fates_, fireds_, mades_
-    FROM judge_alone(ids_, counted_, run_counts_, run_dues_, kinds_, overlaps_, jobs_, states_,
-                     queued_, actives_, skips_, rows_, lasts_) AS j;
+    FROM judge_alone(call_, counted_, states_, queued_, actives_, skips_, rows_, lasts_) AS j;
     fates_ := ARRAY(SELECT CASE WHEN judged_[r.of] THEN plan_fates_[r.of] END
-                    FROM unnest(run_of_) WITH ORDINALITY AS r(of, n)
+                    FROM unnest(call_.run_of) WITH ORDINALITY AS r(of, n)
                     ORDER BY r.n);
     FOR run_ IN
         SELECT r.n, r.of, r.due, r.kind, r.overlap, there.state IS NOT NULL AS instead
-        FROM unnest(run_of_, run_dues_, kinds_, overlaps_)
+        FROM unnest(call_.run_of, call_.run_dues, call_.kinds, call_.overlaps)
              WITH ORDINALITY AS r(of, due, kind, overlap, n)
         LEFT JOIN LATERAL (
-            SELECT run.state FROM run WHERE run.schedule = ids_[r.of] AND run.due = r.due LIMIT 1
+            SELECT run.state FROM run WHERE run.schedule = call_.ids[r.of] AND run.due = r.due LIMIT 1
         ) AS there ON true
         WHERE counted_[r.of] AND NOT judged_[r.of] AND is_free(there.state, r.kind)
         ORDER BY r.n
@@ -145,13 +145,11 @@ BEGIN
             CONTINUE;
         END IF;
         IF run_.kind = 'backfill' THEN
-            rows_[plan_] := rows_[plan_] - CASE WHEN run_.instead THEN 1 ELSE 0 END;
+            rows_[plan_] := rows_[plan_] - run_.instead::integer;
             CONTINUE;
         END IF;
         mades_[plan_] := jobs_[run_.n];
-        IF run_.kind = 'due' THEN
-            fireds_[plan_] := fireds_[plan_] + 1;
-        END IF;
+        fireds_[plan_] := fireds_[plan_] + (run_.kind = 'due')::integer;
         CONTINUE WHEN run_.overlap = 'allow';
         IF fate_ = 'started' THEN
             actives_[plan_] := jobs_[run_.n];
@@ -161,11 +159,9 @@ BEGIN
             CONTINUE;
         END IF;
         IF run_.overlap = 'cancel_running' THEN
-            IF state_ = 'over' THEN
-                NULL;
-            ELSIF mine_ IS NULL THEN
+            IF state_ <> 'over' AND mine_ IS NULL THEN
                 cancels_ := cancels_ || actives_[plan_];
-            ELSE
+            ELSIF state_ <> 'over' THEN
                 fates_[mine_] := 'cancelled';
             END IF;
             agains_[plan_] := agains_[plan_] OR state_ <> 'running' OR wait_ > 0;
@@ -178,9 +174,9 @@ BEGIN
             END IF;
             FOREACH one_ IN ARRAY line_ LOOP
                 fates_[one_] := 'replaced';
-                skips_[plan_] := skips_[plan_] + 1;
-                rows_[plan_] := rows_[plan_] + 1;
             END LOOP;
+            skips_[plan_] := skips_[plan_] + cardinality(line_);
+            rows_[plan_] := rows_[plan_] + cardinality(line_);
             line_ := '{}';
             wait_ := 0;
         END IF;

@@ -7,330 +7,311 @@
 -- and from the second on its lanes follow each other by (due, seq). All tenants' places, sorted by
 -- (place, tenant), are the line.
 
+-- draw: choose up to `room_` jobs of the bands of a queue, highest level first; while somebody starves,
+-- each tenth is the one that has been due longest, which leaves the clock alone.
+-- in   handouts_  how many there were of the queue before
+--      picks_     the jobs, in the order of their hand-outs, to which more are added;   size_  their bytes
+--      starving_  whether somebody may be starving
+CREATE OR REPLACE FUNCTION draw(
+    INOUT bands_ band_line[], now_ bigint, before_ bigint, room_ integer, bytes_ bigint,
+    handouts_ bigint, INOUT picks_ pick[], INOUT size_ bigint, starving_ boolean
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    lone_ boolean := false;
+    number_ bigint;
+    some_ record;
+BEGIN
+    IF starving_ THEN
+        -- Edges are a bound, and may be too early. Heads only get later while jobs are taken: who does
+        -- not starve now, never does.
+        starving_ := (choose_longest(bands_, now_, before_, 0)).picks_ IS NOT NULL;
+        -- With a single turn there is nobody to go before.
+        lone_ := 1 = (SELECT count(*) FROM (
+            SELECT FROM unnest(bands_) AS b
+            CROSS JOIN LATERAL (
+                @line_of(b.lanes, 2)@
+            ) AS t LIMIT 2) AS two);
+    END IF;
+    -- One job is handed out whatever its size; the caller asks only while there is room.
+    WHILE cardinality(picks_) < room_ AND (size_ < bytes_ OR cardinality(picks_) = 0) LOOP
+        number_ := handouts_ + cardinality(picks_) + 1;
+        some_ := NULL;
+        IF starving_ AND NOT lone_ AND number_ % 10 = 0 THEN
+            some_ := choose_longest(bands_, now_, before_, number_);
+            -- Nobody starves any more? Then this hand-out is an ordinary one.
+            starving_ := some_.picks_ IS NOT NULL;
+        END IF;
+        IF some_ IS NULL OR NOT starving_ THEN
+            some_ := choose_in_bands(
+                bands_, now_,
+                least(room_ - cardinality(picks_),
+                      CASE WHEN starving_ AND NOT lone_ THEN 10 - number_ % 10 END)::integer,
+                bytes_ - size_, number_);
+            bands_ := some_.bands_;
+        END IF;
+        EXIT WHEN some_.picks_ IS NULL;
+        picks_ := picks_ || some_.picks_;
+        size_ := size_ + some_.size_;
+        bands_[some_.place_] := move_on(bands_[some_.place_], some_.news_, starving_, now_);
+    END LOOP;
+END
+$$;
+
+-- choose_in_bands: the next in line of the first band that has some, and which band that is.
+-- out  news_  those of them by which the band moves on
+CREATE OR REPLACE FUNCTION choose_in_bands(
+    INOUT bands_ band_line[], now_ bigint, room_ integer, bytes_ bigint, number_ bigint,
+    OUT place_ integer, OUT picks_ pick[], OUT size_ bigint, OUT news_ pick[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    band_ band_line;
+    some_ record;
+    standing_ bigint;
+BEGIN
+    FOR n_ IN 1..cardinality(bands_) LOOP
+        band_ := bands_[n_];
+        WHILE NOT band_.done LOOP
+            some_ := choose_alone(band_, now_, room_, bytes_, number_);
+            standing_ := some_.standing_;
+            IF standing_ > 1 THEN
+                IF cardinality(band_.lanes) > 1 THEN
+                    PERFORM catch_up(band_, room_);
+                END IF;
+                some_ := choose_in_line(band_, now_, room_, bytes_, number_);
+                news_ := some_.picks_;
+            ELSE
+                -- A line of one that is not enough is all that was due.
+                band_.done := standing_ = 0 OR cardinality(some_.picks_) < room_;
+                -- The last two say it all: where the turn stands then, and of two one moves the clock.
+                news_ := some_.picks_[cardinality(some_.picks_) - 1:];
+            END IF;
+            picks_ := some_.picks_;
+            size_ := some_.size_;
+            EXIT WHEN picks_ IS NOT NULL;
+            IF standing_ > 0 THEN
+                -- Empty-handed although some stand in line: not any more. Look again.
+                band_ := leave_line(band_, room_, now_);
+            END IF;
+        END LOOP;
+        bands_[n_] := band_;
+        place_ := n_;
+        EXIT WHEN picks_ IS NOT NULL;
+    END LOOP;
+END
+$$;
+
 -- catch_up: move turns to their tenants' times, as far as they are among the first `room_` of their
 -- lane; another lane may have moved a tenant on since its turn here woke. Of each lane so many: a
 -- tenant may stand in several, and what counts in the end are the first `room_` tenants.
-CREATE OR REPLACE FUNCTION catch_up(
-    band_ integer, lanes_ integer[], times_ bigint[], room_ integer
-) RETURNS void
+CREATE OR REPLACE FUNCTION catch_up(band_ band_line, room_ integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     LOOP
         WITH behind AS MATERIALIZED (
-            SELECT t.place, share.time
-            FROM unnest(lanes_, times_) AS l(lane, time)
-            CROSS JOIN LATERAL (
-                SELECT turn.ctid AS place, turn.tenant, turn.time
-                FROM turn
-                WHERE turn.lane = l.lane
-                  AND turn.awake = 1
-                  AND turn.time >= 0
-                  AND turn.time >= l.time
-                ORDER BY turn.time, turn.tenant
-                LIMIT room_
+            SELECT t.place, t.time, tenant.time AS share
+            FROM (
+                @line_of(band_.lanes, room_)@
             ) AS t
-            CROSS JOIN LATERAL (
-                SELECT share.time FROM share
-                WHERE share.band = band_ AND share.tenant = t.tenant
-                ORDER BY share.time DESC
-                LIMIT 1
-            ) AS share
-            WHERE share.time > t.time
+            @tenant_of(band_.band, t.tenant)@ AS tenant
         )
         UPDATE turn
-        SET version = nextval('turn_version'), time = behind.time
+        SET version = nextval('turn_version'), time = behind.share
         FROM behind
-        WHERE turn.ctid = behind.place;
+        WHERE turn.ctid = behind.place AND behind.share > behind.time;
         EXIT WHEN NOT FOUND;
     END LOOP;
 END
 $$;
 
--- take_in_line: choose up to `room_` jobs of one band, asked lanes only, that are next in line.
--- in   lanes_, times_      the lanes, and their edges in line
---      first_, quiet_      hand-outs so far; whether every tenth leaves the clock alone
--- out  jobs_, numbers_     the jobs and their hand-out numbers, in this order
---      size_               bytes of their arguments
---      touched_, after_    the lanes they are from, and the clock after them
-CREATE OR REPLACE FUNCTION take_in_line(
-    band_ integer, clock_ bigint, lanes_ integer[], times_ bigint[], now_ bigint, room_ integer,
-    bytes_ bigint, first_ bigint, quiet_ boolean,
-    OUT jobs_ tid[], OUT numbers_ bigint[], OUT size_ bigint,
-    OUT touched_ integer[], OUT after_ bigint
+-- choose_in_line: up to `room_` jobs of one band, asked lanes only, that are next in line.
+-- in   number_  the number of the next hand-out
+-- out  picks_   the jobs, in this order; NULL: those in line have none;   size_  bytes of their arguments
+CREATE OR REPLACE FUNCTION choose_in_line(
+    band_ band_line, now_ bigint, room_ integer, bytes_ bigint, number_ bigint,
+    OUT picks_ pick[], OUT size_ bigint
 )
 LANGUAGE plpgsql AS $$
-DECLARE
-    turns_ tid[];
-    tenants_ text[];
-    dues_ bigint[];
-    seqs_ bigint[];
-    ends_ bigint[];
 BEGIN
     WITH first AS (
         -- The tenants that stand first, each with its first turn.
         SELECT DISTINCT ON (t.tenant) t.place, t.lane, t.tenant, t.time, t.due, t.seq
-        FROM unnest(lanes_, times_) AS l(lane, time)
-        CROSS JOIN LATERAL (
-            SELECT turn.ctid AS place, turn.lane, turn.tenant, turn.time, turn.due, turn.seq
-            FROM turn
-            WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= 0 AND turn.time >= l.time
-            ORDER BY turn.time, turn.tenant
-            LIMIT room_
+        FROM (
+            @line_of(band_.lanes, room_)@
         ) AS t
         ORDER BY t.tenant, t.time, t.due, t.seq
     ), standing AS (
-        SELECT f.place, f.lane, f.tenant, f.time, f.due, f.seq,
-               coalesce((SELECT tenant.weight FROM tenant WHERE tenant.name = f.tenant), 1)
-               AS weight,
+        SELECT f.place, f.lane, f.tenant, f.time, f.due, f.seq, tenant.weight,
                -- Who stands last bounds what the others can have before that.
                CASE WHEN count(*) OVER () >= room_ THEN max(f.time) OVER () END AS horizon
         FROM (SELECT * FROM first ORDER BY first.time, first.tenant LIMIT room_) AS f
+        @tenant_of(band_.band, f.tenant)@ AS tenant
     ), bounded AS (
         SELECT s.*,
                CASE WHEN s.horizon IS NULL THEN room_ ELSE least(room_,
-                   1 + greatest(0, s.horizon - greatest(s.time, clock_))
-                       / greatest(1, 1000000 / s.weight)) END AS most
+                   1 + greatest(0, s.horizon - greatest(s.time, band_.clock))
+                       / greatest(1, @step(1, s.weight)@)) END AS most
         FROM standing AS s
     ), waiting AS (
-        SELECT b.tenant, b.time, b.weight, t.place AS turn, w.place, w.lane, w.due, w.seq, w.cost,
-               w.size,
+        SELECT b.tenant, b.time, t.place AS turn, t.lane, w.place AS job, w.due, w.seq, w.size,
+               @step(w.cost, b.weight)@ AS step,
                row_number() OVER (
                    PARTITION BY b.tenant
-                   ORDER BY (w.lane = b.lane AND w.due = b.due AND w.seq = b.seq) DESC, w.due, w.seq
+                   ORDER BY (t.lane = b.lane AND w.due = b.due AND w.seq = b.seq) DESC, w.due, w.seq
                ) AS nth
         FROM bounded AS b
         CROSS JOIN LATERAL (
-            SELECT b.place, b.lane, b.due, b.seq
+            SELECT b.place, b.lane, b.tenant, b.due, b.seq
             UNION ALL
-            SELECT other.place, other.lane, other.due, other.seq
-            FROM unnest(lanes_) AS l(lane)
+            SELECT other.place, other.lane, b.tenant, other.due, other.seq
+            FROM unnest(band_.lanes) AS l
             CROSS JOIN LATERAL (
-                SELECT turn.ctid AS place, turn.lane, turn.due, turn.seq, turn.awake
-                FROM turn
-                WHERE turn.tenant = b.tenant AND turn.lane = l.lane
-                ORDER BY turn.version DESC
-                LIMIT 1
+                @turn_of(l.lane, b.tenant)@
             ) AS other
-            WHERE b.most > 1 AND l.lane <> b.lane AND other.awake = 1
+            WHERE b.most > 1 AND l.asked AND l.due < @never@ AND l.lane <> b.lane
+              AND other.awake = @in_line@
         ) AS t
         CROSS JOIN LATERAL (
-            SELECT job.ctid AS place, job.lane, job.due, job.seq, job.cost, job.size
-            FROM job
-            WHERE job.lane = t.lane
-              AND job.tenant = b.tenant
-              AND job.state = 'waiting'
-              AND job.hold IS NULL
-              AND (job.due, job.seq) >= (t.due, t.seq)
-              AND job.due <= now_
-            ORDER BY job.due, job.seq
-            LIMIT b.most
+            @jobs_of(t, now_, b.most)@
         ) AS w
     ), placed AS (
-        SELECT w.tenant, w.turn, w.place AS job, w.lane, w.due, w.seq, w.size,
+        SELECT w.*,
                CASE WHEN w.nth = 1 THEN w.time ELSE
-                   greatest(w.time, clock_)
-                   + (sum(1000000::bigint * w.cost / w.weight) OVER earlier)::bigint
-               END AS place,
-               greatest(w.time, clock_)
-               + (sum(1000000::bigint * w.cost / w.weight) OVER upto)::bigint AS after
+                   greatest(w.time, band_.clock) + (sum(w.step) OVER so_far - w.step)::bigint
+               END AS stands,
+               greatest(w.time, band_.clock) + (sum(w.step) OVER so_far)::bigint AS paid
         FROM waiting AS w
-        WINDOW earlier AS (PARTITION BY w.tenant ORDER BY w.nth
-                           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
-               upto AS (PARTITION BY w.tenant ORDER BY w.nth ROWS UNBOUNDED PRECEDING)
+        WINDOW so_far AS (PARTITION BY w.tenant ORDER BY w.nth ROWS UNBOUNDED PRECEDING)
     ), line AS (
         SELECT placed.*,
                row_number() OVER so_far AS number,
                sum(placed.size) OVER so_far - placed.size AS before
         FROM placed
-        WINDOW so_far AS (ORDER BY placed.place, placed.tenant ROWS UNBOUNDED PRECEDING)
+        WINDOW so_far AS (ORDER BY placed.stands, placed.tenant ROWS UNBOUNDED PRECEDING)
     )
-    SELECT array_agg(line.job ORDER BY line.number),
-           array_agg(first_ + line.number ORDER BY line.number),
-           sum(line.size),
-           array_agg(line.lane ORDER BY line.number),
-           max(line.place) FILTER (WHERE NOT quiet_ OR (first_ + line.number) % 10 <> 0),
-           array_agg(line.turn ORDER BY line.number),
-           array_agg(line.tenant ORDER BY line.number),
-           array_agg(line.due ORDER BY line.number),
-           array_agg(line.seq ORDER BY line.number),
-           array_agg(line.after ORDER BY line.number)
-    INTO jobs_, numbers_, size_, touched_, after_, turns_, tenants_, dues_, seqs_, ends_
+    SELECT array_agg(ROW(line.job, number_ + line.number - 1, line.lane, line.size, line.turn,
+                         line.tenant, line.due, line.seq, line.stands, line.paid)::pick
+                     ORDER BY line.number),
+           sum(line.size)
+    INTO picks_, size_
     FROM line
     WHERE line.number <= room_ AND (line.number = 1 OR line.before < bytes_);
-    after_ := greatest(after_, clock_);
-    IF jobs_ IS NOT NULL THEN
-        PERFORM move_on(band_, turns_, touched_, tenants_, dues_, seqs_, ends_, now_);
-    END IF;
 END
 $$;
 
--- take_alone: the same where a single turn stands in line, as in most programs most of the time: then
--- the line is that turn. Gives nothing if there are more, or none.
-CREATE OR REPLACE FUNCTION take_alone(
-    band_ integer, clock_ bigint, lane_ integer, time_ bigint, now_ bigint, room_ integer,
-    bytes_ bigint, first_ bigint, quiet_ boolean,
-    OUT jobs_ tid[], OUT numbers_ bigint[], OUT size_ bigint,
-    OUT touched_ integer[], OUT after_ bigint
+-- choose_alone: the same where a single turn stands in line, as in most programs most of the time: then
+-- the line is that turn. See docs/adr/0015 for what it is worth.
+-- out  standing_  how many turns stand in line, 2 for more;   picks_  NULL if not one
+CREATE OR REPLACE FUNCTION choose_alone(
+    band_ band_line, now_ bigint, room_ integer, bytes_ bigint, number_ bigint,
+    OUT standing_ bigint, OUT picks_ pick[], OUT size_ bigint
 )
 LANGUAGE plpgsql AS $$
 DECLARE
     turn_ record;
-    dues_ bigint[];
-    seqs_ bigint[];
-    paid_ bigint;
-    weight_ integer;
 BEGIN
-    SELECT t.place, t.tenant, t.time, t.due, t.seq, lead(t.seq) OVER () AS next INTO turn_
+    SELECT t.place, t.lane, t.tenant, t.due, t.seq, tenant.weight,
+           -- Another lane may have moved its tenant on.
+           greatest(t.time, tenant.time) AS time, count(*) OVER () AS standing
+    INTO turn_
     FROM (
-        SELECT turn.ctid AS place, turn.tenant, turn.time, turn.due, turn.seq
-        FROM turn
-        WHERE turn.lane = lane_ AND turn.awake = 1 AND turn.time >= 0 AND turn.time >= time_
-        ORDER BY turn.time, turn.tenant
+        @line_of(band_.lanes, 2)@
         LIMIT 2
     ) AS t
+    @tenant_of(band_.band, t.tenant)@ AS tenant
     LIMIT 1;
-    IF turn_.place IS NULL OR turn_.next IS NOT NULL THEN
+    standing_ := coalesce(turn_.standing, 0);
+    IF standing_ <> 1 THEN
         RETURN;
     END IF;
-    weight_ := coalesce((SELECT tenant.weight FROM tenant WHERE tenant.name = turn_.tenant), 1);
-    -- Another lane may have moved its tenant on.
-    turn_.time := greatest(turn_.time, (SELECT share.time FROM share
-                                        WHERE share.band = band_ AND share.tenant = turn_.tenant
-                                        ORDER BY share.time DESC LIMIT 1));
-    SELECT array_agg(w.place), array_agg(first_ + w.n), sum(w.size),
-           max(w.paid),
-           max(CASE WHEN w.n = 1 THEN turn_.time
-                    ELSE greatest(turn_.time, clock_) + w.paid - w.step END)
-               FILTER (WHERE NOT quiet_ OR (first_ + w.n) % 10 <> 0),
-           array_agg(w.due), array_agg(w.seq)
-    INTO jobs_, numbers_, size_, paid_, after_, dues_, seqs_
+    SELECT array_agg(ROW(w.place, number_ + w.n - 1, turn_.lane, w.size, turn_.place,
+                         turn_.tenant, w.due, w.seq,
+                         CASE WHEN w.n = 1 THEN turn_.time
+                              ELSE greatest(turn_.time, band_.clock) + w.paid - w.step END,
+                         greatest(turn_.time, band_.clock) + w.paid)::pick),
+           sum(w.size)
+    INTO picks_, size_
     FROM (
-        SELECT j.place, j.due, j.seq, j.size, j.step,
+        SELECT j.place, j.due, j.seq, j.size, s.step,
                row_number() OVER so_far AS n,
-               (sum(j.step) OVER so_far)::bigint AS paid,
+               (sum(s.step) OVER so_far)::bigint AS paid,
                sum(j.size) OVER so_far - j.size AS before
         FROM (
-            SELECT job.ctid AS place, job.due, job.seq, job.size,
-                   1000000::bigint * job.cost / weight_ AS step
-            FROM job
-            WHERE job.lane = lane_
-              AND job.tenant = turn_.tenant
-              AND job.state = 'waiting'
-              AND job.hold IS NULL
-              AND (job.due, job.seq) >= (turn_.due, turn_.seq)
-              AND job.due <= now_
-            ORDER BY job.due, job.seq
-            LIMIT room_
+            @jobs_of(turn_, now_, room_)@
         ) AS j
+        CROSS JOIN LATERAL (SELECT @step(j.cost, turn_.weight)@ AS step) AS s
         WINDOW so_far AS (ORDER BY j.due, j.seq ROWS UNBOUNDED PRECEDING)
     ) AS w
     WHERE w.n = 1 OR w.before < bytes_;
-    IF jobs_ IS NULL THEN
-        RETURN;
-    END IF;
-    after_ := greatest(after_, clock_);
-    touched_ := ARRAY[lane_];
-    PERFORM move_on_one(
-        band_, turn_.place, lane_, turn_.tenant, dues_[cardinality(dues_)],
-        seqs_[cardinality(seqs_)], greatest(turn_.time, clock_) + paid_, now_);
 END
 $$;
 
 -- leave_line: let those leave the line who stand there in vain: whose head is not due, or is gone.
--- False: there is nobody like that.
-CREATE OR REPLACE FUNCTION leave_line(
-    lanes_ integer[], times_ bigint[], limit_ integer, now_ bigint
-) RETURNS boolean
+-- If there is nobody like that, the band is done.
+CREATE OR REPLACE FUNCTION leave_line(INOUT band_ band_line, most_ integer, now_ bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
     WITH idle AS MATERIALIZED (
         SELECT t.place, head.due, head.seq
-        FROM unnest(lanes_, times_) AS l(lane, time)
-        CROSS JOIN LATERAL (
-            SELECT turn.ctid AS place, turn.lane, turn.tenant, turn.due, turn.seq
-            FROM turn
-            WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.time >= 0 AND turn.time >= l.time
-            ORDER BY turn.time, turn.tenant
-            LIMIT limit_
+        FROM (
+            @line_of(band_.lanes, most_)@
         ) AS t
         LEFT JOIN LATERAL (
-            SELECT job.due, job.seq
-            FROM job
-            WHERE job.lane = t.lane
-              AND job.tenant = t.tenant
-              AND job.state = 'waiting'
-              AND job.hold IS NULL
-              AND (job.due, job.seq) >= (t.due, t.seq)
-            ORDER BY job.due, job.seq
-            LIMIT 1
+            @head_of(t)@
         ) AS head ON true
         WHERE head.seq IS NULL OR head.due > now_
+    ), gone AS (
+        UPDATE turn
+        SET version = nextval('turn_version'),
+            due = coalesce(idle.due, turn.due),
+            seq = coalesce(idle.seq, turn.seq),
+            awake = CASE WHEN idle.seq IS NULL THEN @empty@ ELSE @asleep@ END
+        FROM idle
+        WHERE turn.ctid = idle.place
+        RETURNING turn.lane
     )
-    UPDATE turn
-    SET version = nextval('turn_version'),
-        due = coalesce(idle.due, turn.due),
-        seq = coalesce(idle.seq, turn.seq),
-        awake = CASE WHEN idle.seq IS NULL THEN 3 ELSE 0 END
-    FROM idle
-    WHERE turn.ctid = idle.place;
-    RETURN FOUND;
+    SELECT count(*) = 0, band_.touched || array_agg(DISTINCT gone.lane) INTO band_.done, band_.touched
+    FROM gone;
 END
 $$;
 
--- take_longest: choose the job that has been due longest, if since before `before_`.
--- Charged like any other, but it leaves the clock alone.
--- in   lanes_, bands_, clocks_, dues_   the lanes, with bands and clocks, and their edges
-CREATE OR REPLACE FUNCTION take_longest(
-    lanes_ integer[], bands_ integer[], clocks_ bigint[], dues_ bigint[], now_ bigint,
-    before_ bigint,
-    OUT job_ tid, OUT size_ bigint, OUT touched_ integer
+-- choose_longest: the job that has been due longest, if since before `before_`, and its band's place.
+CREATE OR REPLACE FUNCTION choose_longest(
+    bands_ band_line[], now_ bigint, before_ bigint, number_ bigint,
+    OUT place_ integer, OUT picks_ pick[], OUT size_ bigint, OUT news_ pick[]
 )
 LANGUAGE plpgsql AS $$
-DECLARE
-    found_ record;
 BEGIN
-    SELECT t.place AS turn, t.lane, t.tenant, l.band, l.clock, j.place, j.due, j.seq, j.cost,
-           j.size,
-           coalesce((SELECT share.time FROM share
-                     WHERE share.band = l.band AND share.tenant = t.tenant
-                     ORDER BY share.time DESC LIMIT 1), 0) AS time,
-           coalesce((SELECT tenant.weight FROM tenant WHERE tenant.name = t.tenant), 1) AS weight
-    INTO found_
-    FROM unnest(lanes_, bands_, clocks_, dues_) AS l(lane, band, clock, due)
-    CROSS JOIN LATERAL (
-        SELECT turn.ctid AS place, turn.lane, turn.tenant, turn.due, turn.seq
-        FROM turn
-        WHERE turn.lane = l.lane
-          AND turn.awake = 1
-          AND turn.due >= 0
-          AND turn.due >= l.due
-          AND turn.due < before_
-        ORDER BY turn.due, turn.seq
-        LIMIT 1
+    SELECT t.ordinality, ARRAY[ROW(
+               head.place, number_, t.lane, head.size, t.place, t.tenant, head.due, head.seq, t.clock,
+               greatest(tenant.time, t.clock) + @step(head.cost, tenant.weight)@)::pick],
+           head.size
+    INTO place_, picks_, size_
+    FROM (
+        SELECT t.*, b.ordinality, b.band, b.clock
+        FROM unnest(bands_) WITH ORDINALITY AS b
+        CROSS JOIN LATERAL unnest(b.lanes) AS l
+        CROSS JOIN LATERAL (
+            SELECT turn.ctid AS place, turn.lane, turn.tenant, turn.due, turn.seq
+            FROM turn
+            WHERE turn.lane = l.lane
+              AND turn.awake = @in_line@
+              AND turn.due >= 0
+              AND turn.due >= l.due
+              AND turn.due < before_
+            ORDER BY turn.due, turn.seq
+            LIMIT 1
+        ) AS t
+        WHERE l.asked AND l.due < @never@
     ) AS t
     CROSS JOIN LATERAL (
-        SELECT job.ctid AS place, job.due, job.seq, job.cost, job.size
-        FROM job
-        WHERE job.lane = t.lane
-          AND job.tenant = t.tenant
-          AND job.state = 'waiting'
-          AND job.hold IS NULL
-          AND (job.due, job.seq) >= (t.due, t.seq)
-          AND job.due <= now_
-        ORDER BY job.due, job.seq
-        LIMIT 1
-    ) AS j
+        @head_of(t)@
+    ) AS head
+    @tenant_of(t.band, t.tenant)@ AS tenant
+    WHERE head.due <= now_
     ORDER BY t.due, t.seq
     LIMIT 1;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    job_ := found_.place;
-    size_ := found_.size;
-    touched_ := found_.lane;
-    PERFORM move_on_one(
-        found_.band, found_.turn, found_.lane, found_.tenant, found_.due, found_.seq,
-        greatest(found_.time, found_.clock) + 1000000::bigint * found_.cost / found_.weight,
-        now_);
+    news_ := picks_;
 END
 $$;

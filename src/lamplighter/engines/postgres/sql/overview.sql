@@ -5,8 +5,7 @@
 -- read_counts: jobs per state, each counted up to `limit_`, by an index that has only them.
 CREATE OR REPLACE FUNCTION read_counts(limit_ integer)
 RETURNS TABLE (state text, number bigint)
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE sql STABLE @bounded@ AS $$
     SELECT 'waiting', count(*) FROM (
         (SELECT FROM job WHERE job.state = 'waiting' AND job.hold IS NULL LIMIT limit_)
         UNION ALL
@@ -38,8 +37,7 @@ $$;
 CREATE OR REPLACE FUNCTION waiting_in(
     lanes_ integer[], now_ bigint, limit_ integer, OUT ready bigint, OUT scheduled bigint
 )
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE plpgsql STABLE @bounded@ AS $$
 BEGIN
     SELECT count(*) FILTER (WHERE one.due <= now_), count(*) FILTER (WHERE one.due > now_)
     INTO ready, scheduled
@@ -70,8 +68,7 @@ $$;
 CREATE OR REPLACE FUNCTION waiting_between(
     lanes_ integer[], after_ bigint, until_ bigint, limit_ integer
 ) RETURNS bigint
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+LANGUAGE sql STABLE @bounded@
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
     SELECT count(*)
     FROM (
@@ -81,11 +78,11 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
             FROM unnest(lanes_) AS l(lane)
             CROSS JOIN LATERAL (
                 (SELECT turn.lane, turn.tenant FROM turn
-                 WHERE turn.lane = l.lane AND turn.awake = 0 AND turn.due <= until_
+                 WHERE turn.lane = l.lane AND turn.awake = @asleep@ AND turn.due <= until_
                  ORDER BY turn.due, turn.seq LIMIT limit_)
                 UNION ALL
                 (SELECT turn.lane, turn.tenant FROM turn
-                 WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.due >= 0 AND turn.due <= until_
+                 WHERE turn.lane = l.lane AND turn.awake = @in_line@ AND turn.due >= 0 AND turn.due <= until_
                  ORDER BY turn.due, turn.seq LIMIT limit_)
                 UNION ALL
                 (SELECT arrival.lane, arrival.tenant FROM arrival
@@ -110,8 +107,7 @@ $$;
 -- every claim, so that of each lane the first 20 are enough to look at.
 CREATE OR REPLACE FUNCTION oldest_head(lanes_ integer[], now_ bigint)
 RETURNS TABLE (id uuid, lane integer, due bigint)
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+LANGUAGE sql STABLE @bounded@
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
     SELECT head.id, turns.lane, head.due
     FROM (
@@ -119,11 +115,11 @@ SET enable_hashjoin = off SET enable_mergejoin = off AS $$
         FROM unnest(lanes_) AS l(lane)
         CROSS JOIN LATERAL (
             (SELECT turn.lane, turn.tenant FROM turn
-             WHERE turn.lane = l.lane AND turn.awake = 1 AND turn.due >= 0 AND turn.due <= now_
+             WHERE turn.lane = l.lane AND turn.awake = @in_line@ AND turn.due >= 0 AND turn.due <= now_
              ORDER BY turn.due, turn.seq LIMIT 10)
             UNION ALL
             (SELECT turn.lane, turn.tenant FROM turn
-             WHERE turn.lane = l.lane AND turn.awake = 0 AND turn.due <= now_
+             WHERE turn.lane = l.lane AND turn.awake = @asleep@ AND turn.due <= now_
              ORDER BY turn.due, turn.seq LIMIT 10)
             UNION ALL
             (SELECT heard.lane, heard.tenant
@@ -154,8 +150,7 @@ RETURNS TABLE (
     name text, handouts bigint, max_wait bigint, hold text, level smallint, ready bigint,
     scheduled bigint, running bigint, oldest bigint, removed boolean
 )
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE sql STABLE @bounded@ AS $$
     SELECT queue.name,
            coalesce((SELECT handed.handouts FROM handed WHERE handed.queue = queue.name
                      ORDER BY handed.handouts DESC LIMIT 1), 0),
@@ -189,8 +184,7 @@ CREATE OR REPLACE FUNCTION read_standing(
     now_ bigint, limit_ integer,
     OUT held bigint, OUT oldest uuid, OUT queue text, OUT due bigint, OUT wake bigint
 )
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE sql STABLE @bounded@ AS $$
     SELECT (SELECT count(*) FROM (
                 SELECT FROM job WHERE job.state = 'waiting' AND job.hold IS NOT NULL LIMIT limit_
             ) AS one),
@@ -209,8 +203,7 @@ $$;
 -- each lane, jumping from one to the next, and counts behind each.
 CREATE OR REPLACE FUNCTION waiting_tenants(limit_ integer, count_ integer, most_ integer)
 RETURNS TABLE (tenant text, number bigint)
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE plpgsql STABLE @bounded@ AS $$
 DECLARE
     names_ text[];
     numbers_ bigint[];
@@ -277,8 +270,7 @@ $$;
 -- read_tenants: the first `limit_` tenants by name that have settings, waiting or running jobs.
 CREATE OR REPLACE FUNCTION read_tenants(limit_ integer, count_ integer, most_ integer)
 RETURNS TABLE (name text, weight integer, hold text, waiting bigint, running bigint)
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE sql STABLE @bounded@ AS $$
     WITH queued AS MATERIALIZED (
         SELECT * FROM waiting_tenants(limit_, count_, most_)
     ), busy AS (
@@ -311,8 +303,7 @@ CREATE OR REPLACE FUNCTION read_tenant(
     name_ text, count_ integer,
     OUT weight integer, OUT hold text, OUT waiting bigint, OUT running bigint
 )
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE sql STABLE @bounded@ AS $$
     SELECT (SELECT tenant.weight FROM tenant WHERE tenant.name = name_),
            (SELECT tenant.hold FROM tenant WHERE tenant.name = name_),
            (SELECT count(*) FROM (
@@ -383,8 +374,7 @@ CREATE OR REPLACE FUNCTION read_around(
     OUT queue_hold text, OUT type_hold text, OUT tenant_hold text, OUT behind bigint,
     OUT workers json, OUT requirement text
 )
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE sql STABLE @bounded@ AS $$
     SELECT (SELECT queue.hold FROM queue WHERE queue.name = queue_),
            (SELECT type_setting.hold FROM type_setting WHERE type_setting.name = type_),
            (SELECT tenant.hold FROM tenant WHERE tenant.name = tenant_),

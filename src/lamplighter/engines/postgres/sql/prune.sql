@@ -14,10 +14,7 @@ CREATE OR REPLACE FUNCTION prune(
     finished_ms_ bigint, finished_count_ bigint, dead_ms_ bigint, key_ms_ bigint,
     floor_ms_ bigint, limit_ integer
 ) RETURNS TABLE (jobs bigint, keys bigint, others bigint, more boolean)
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 DECLARE
     now_ bigint := now_ms();
     young_ bigint := now_ - floor_ms_;
@@ -373,9 +370,7 @@ BEGIN
             SELECT p.place
             FROM unnest(missed_bands()) AS b(band)
             CROSS JOIN LATERAL (
-                SELECT pulse.ctid AS place FROM pulse
-                WHERE pulse.band = b.band
-                ORDER BY pulse.version DESC LIMIT 1
+                @pulse_of(b.band)@
             ) AS p
             WHERE b.band = ANY (bands_)));
     END IF;
@@ -395,9 +390,7 @@ BEGIN
             ORDER BY arrival.xact LIMIT 1
         ) AS a
         CROSS JOIN LATERAL (
-            SELECT pulse.seen FROM pulse
-            WHERE pulse.band = lane.band
-            ORDER BY pulse.version DESC LIMIT 1
+            @pulse_of(lane.band)@
         ) AS p
         WHERE pg_visible_in_snapshot(a.xact, p.seen));
 END
@@ -453,20 +446,16 @@ BEGIN
       AND NOT EXISTS (
           SELECT FROM lane
           CROSS JOIN LATERAL (
-              SELECT turn.awake FROM turn
-              WHERE turn.tenant = i.tenant AND turn.lane = lane.id
-              ORDER BY turn.version DESC LIMIT 1
+              @turn_of(lane.id, i.tenant)@
           ) AS turn
-          WHERE lane.band = i.band AND turn.awake <> 3);
+          WHERE lane.band = i.band AND turn.awake <> @empty@);
     DELETE FROM turn
     WHERE turn.ctid = ANY (ARRAY(
         SELECT t.place
         FROM unnest(bands_, tenants_) AS i(band, tenant)
         CROSS JOIN LATERAL (SELECT lane.id FROM lane WHERE lane.band = i.band OFFSET 0) AS lane
         CROSS JOIN LATERAL (
-            SELECT turn.ctid AS place FROM turn
-            WHERE turn.tenant = i.tenant AND turn.lane = lane.id
-            ORDER BY turn.version DESC LIMIT 1
+            @turn_of(lane.id, i.tenant)@
         ) AS t));
     DELETE FROM share WHERE share.ctid = ANY (shares_);
     RETURN coalesce(cardinality(shares_), 0);

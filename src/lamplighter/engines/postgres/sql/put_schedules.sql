@@ -7,10 +7,7 @@ CREATE OR REPLACE FUNCTION put_schedules(
     ids_ text[], specs_ text[], tenants_ text[], types_ text[], dues_ bigint[], zones_ text[],
     firsts_ bigint[], versions_ bigint[]
 ) RETURNS TABLE (n bigint, answer text, version bigint)
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 #variable_conflict use_column
 DECLARE
     keys_ text[];

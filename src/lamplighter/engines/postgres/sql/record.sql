@@ -14,10 +14,7 @@ CREATE OR REPLACE FUNCTION record(
     places_ integer[], numbers_ integer[], starts_ integer[], sizes_ integer[], data_ bytea,
     marks_ boolean[], skip_ boolean
 ) RETURNS TABLE (n bigint, busy boolean)
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off SET lock_timeout = '50ms' AS $$
+LANGUAGE plpgsql @planned@ SET lock_timeout = '50ms' AS $$
 #variable_conflict use_column
 DECLARE
     running_ CONSTANT text := 'running';  -- not a literal: no index but the key will do

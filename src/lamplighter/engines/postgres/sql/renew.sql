@@ -5,10 +5,7 @@
 CREATE OR REPLACE FUNCTION renew(
     ids_ uuid[], leases_ integer[], nonces_ text[], lease_ms_ bigint
 ) RETURNS TABLE (n bigint, answer text, cancelling boolean)
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 #variable_conflict use_column
 DECLARE
     now_ bigint := now_ms();

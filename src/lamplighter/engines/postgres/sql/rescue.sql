@@ -8,10 +8,7 @@ RETURNS TABLE (
     suspect boolean, generation integer, cost integer, schedule text, lease integer, nonce text,
     worker text, handout bigint, started boolean, overdue bigint
 )
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 #variable_conflict use_column
 DECLARE
     now_ bigint := now_ms();
@@ -94,10 +91,7 @@ RETURNS TABLE (
     suspect boolean, generation integer, cost integer, schedule text, lease integer, nonce text,
     worker text, handout bigint, started boolean
 )
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY

@@ -63,8 +63,8 @@ BEGIN
     IF held_ THEN
         WITH stopped AS (
             UPDATE turn
-            SET version = nextval('turn_version'), awake = 2
-            WHERE turn.tenant = name_ AND turn.awake IN (0, 1)
+            SET version = nextval('turn_version'), awake = @tenant_held@
+            WHERE turn.tenant = name_ AND turn.awake IN (@asleep@, @in_line@)
             RETURNING turn.lane
         )
         SELECT array_agg(stopped.lane) INTO lanes_ FROM stopped;
@@ -73,18 +73,16 @@ BEGIN
         WITH woken AS (
             UPDATE turn
             SET version = nextval('turn_version'),
-                awake = CASE WHEN turn.due <= now_ THEN 1 ELSE 0 END,
+                awake = CASE WHEN turn.due <= now_ THEN @in_line@ ELSE @asleep@ END,
                 time = (
-                    SELECT greatest(
-                        coalesce((SELECT share.time FROM share
-                                  WHERE share.band = lane.band AND share.tenant = name_
-                                  ORDER BY share.time DESC LIMIT 1), 0),
-                        coalesce((SELECT pulse.clock FROM pulse
-                                  WHERE pulse.band = lane.band
-                                  ORDER BY pulse.version DESC LIMIT 1), 0))
+                    SELECT greatest(tenant.time, pulse.clock)
                     FROM lane
+                    LEFT JOIN LATERAL (
+                        @pulse_of(lane.band)@
+                    ) AS pulse ON true
+                    @tenant_of(lane.band, name_)@ AS tenant
                     WHERE lane.id = turn.lane)
-            WHERE turn.tenant = name_ AND turn.awake = 2
+            WHERE turn.tenant = name_ AND turn.awake = @tenant_held@
             RETURNING turn.lane, turn.due
         )
         SELECT array_agg(woken.lane), array_agg(woken.due) INTO lanes_, dues_ FROM woken;

@@ -25,10 +25,7 @@ CREATE OR REPLACE FUNCTION settle(
     places_ integer[], numbers_ integer[], piece_starts_ integer[], piece_sizes_ integer[],
     pieces_ bytea, skip_ boolean
 ) RETURNS TABLE (n bigint, answer text, state text)
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off SET lock_timeout = '50ms' AS $$
+LANGUAGE plpgsql @planned@ SET lock_timeout = '50ms' AS $$
 #variable_conflict use_column
 DECLARE
     now_ bigint := now_ms();
@@ -79,18 +76,12 @@ BEGIN
               AND job.state = running_
               AND job.lease = given.lease
               AND job.nonce = given.nonce
-            RETURNING job.*, given.start, given.size AS length, given.note, given.n
-        ), kept AS (
-            INSERT INTO done (seq, id, lane, tenant, state, due, created, args, extras, delivery,
-                              cost, size, schedule, generation, lease, attempt, crashes, losses,
-                              suspect, nonce, worker, handout, claimed, finished, result,
-                              result_note)
-            SELECT e.seq, e.id, e.lane, e.tenant, 'succeeded', e.due, e.created, e.args, e.extras,
-                   e.delivery, e.cost, e.size, e.schedule, e.generation, e.lease, e.attempt,
-                   e.crashes, e.losses, e.suspect, e.nonce, e.worker, e.handout, e.claimed, now_,
-                   substr(data_, e.start, e.length), e.note
-            FROM ended AS e
-        )
+            RETURNING
+                @kept(job)@, @counts(job)@,
+                'succeeded' AS state, NULL AS cancel, now_ AS finished, NULL AS reason,
+                substr(data_, given.start, given.size) AS result, given.note AS result_note,
+                NULL AS error, NULL AS fingerprint, given.n
+        ), @end(ended)@
         SELECT coalesce(array_agg(e.n), '{}'),
                array_agg(e.n) FILTER (WHERE e.schedule IS NOT NULL),
                array_agg(schedule_key(e.tenant, e.schedule)) FILTER (WHERE e.schedule IS NOT NULL)
@@ -243,44 +234,26 @@ BEGIN
             expires = NULL
         FROM chosen
         WHERE job.id = chosen.id AND chosen.state = 'waiting'
-        RETURNING job.lane, job.tenant, job.due, job.seq, job.hold
+        RETURNING job.lane, job.tenant, job.due, job.seq, job.state, job.hold
     ), told AS (
-        INSERT INTO arrival (lane, tenant, due, seq)
-        SELECT DISTINCT ON (back.lane, back.tenant) back.lane, back.tenant, back.due, back.seq
-        FROM back
-        WHERE back.hold IS NULL
-        ORDER BY back.lane, back.tenant, back.due, back.seq
+        @enter(back)@
     ), ended AS (
         DELETE FROM job
         USING chosen
         WHERE job.id = chosen.id AND chosen.state <> 'waiting'
         RETURNING
-            job.seq, job.id, job.lane, job.tenant, chosen.state, job.due, job.created, job.args,
-            job.extras, job.delivery, job.cost, job.size, job.schedule, job.generation, job.lease,
-            CASE WHEN chosen.state = 'succeeded' THEN job.attempt ELSE chosen.attempt END,
-            CASE WHEN chosen.state = 'succeeded' THEN job.crashes ELSE chosen.crashes END,
-            CASE WHEN chosen.state = 'succeeded' THEN job.losses ELSE chosen.losses END,
-            CASE WHEN chosen.state = 'succeeded' THEN job.suspect ELSE chosen.suspect END,
-            CASE WHEN chosen.state = 'cancelled' THEN job.cancel END,
-            job.nonce, job.worker, job.handout, job.claimed, now_,
-            chosen.reason,
+            @kept(job)@,
+            CASE WHEN chosen.state = 'succeeded' THEN job.attempt ELSE chosen.attempt END AS attempt,
+            CASE WHEN chosen.state = 'succeeded' THEN job.crashes ELSE chosen.crashes END AS crashes,
+            CASE WHEN chosen.state = 'succeeded' THEN job.losses ELSE chosen.losses END AS losses,
+            CASE WHEN chosen.state = 'succeeded' THEN job.suspect ELSE chosen.suspect END AS suspect,
+            chosen.state, CASE WHEN chosen.state = 'cancelled' THEN job.cancel END AS cancel,
+            now_ AS finished, chosen.reason,
             CASE WHEN chosen.state = 'succeeded'
-                 THEN substr(data_, starts_[chosen.n], sizes_[chosen.n]) END,
-            CASE WHEN chosen.state = 'succeeded' THEN notes_[chosen.n] END,
+                 THEN substr(data_, starts_[chosen.n], sizes_[chosen.n]) END AS result,
+            CASE WHEN chosen.state = 'succeeded' THEN notes_[chosen.n] END AS result_note,
             chosen.error, chosen.fingerprint
-    ), finished AS (
-        INSERT INTO done (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
-                          size, schedule, generation, lease, attempt, crashes, losses, suspect,
-                          cancel, nonce, worker, handout, claimed, finished, reason, result,
-                          result_note, error, fingerprint)
-        SELECT ended.* FROM ended WHERE ended.state <> 'dead'
-    ), buried AS (
-        INSERT INTO dead (seq, id, lane, tenant, state, due, created, args, extras, delivery, cost,
-                          size, schedule, generation, lease, attempt, crashes, losses, suspect,
-                          cancel, nonce, worker, handout, claimed, finished, reason, result,
-                          result_note, error, fingerprint)
-        SELECT ended.* FROM ended WHERE ended.state = 'dead'
-    ), history AS (
+    ), @end(ended)@, history AS (
         INSERT INTO attempt (job_id, generation, lease, nonce, number, worker, outcome, started,
                              finished, error)
         SELECT c.id, c.generation, c.lease, c.nonce, c.number, c.worker,

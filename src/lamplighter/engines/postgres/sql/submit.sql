@@ -184,10 +184,7 @@ CREATE OR REPLACE FUNCTION submit(
     schedules_ text[], held_ boolean[], mark_ text,
     scopes_ text[], keys_ text[], bodies_ text[]
 ) RETURNS TABLE (n bigint, answer text, id uuid)
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 #variable_conflict use_column
 DECLARE
     now_ bigint := now_ms();
@@ -288,13 +285,9 @@ BEGIN
         ) AS g
         ORDER BY g.id
         ON CONFLICT (id) DO NOTHING
-        RETURNING job.id, job.lane, job.tenant, job.due, job.seq, job.hold
+        RETURNING job.id, job.lane, job.tenant, job.due, job.seq, job.state, job.hold
     ), told AS (
-        INSERT INTO arrival (lane, tenant, due, seq)
-        SELECT DISTINCT ON (fresh.lane, fresh.tenant) fresh.lane, fresh.tenant, fresh.due, fresh.seq
-        FROM fresh
-        WHERE fresh.hold IS NULL
-        ORDER BY fresh.lane, fresh.tenant, fresh.due, fresh.seq
+        @enter(fresh)@
     )
     SELECT coalesce(array_agg(fresh.id), '{}') INTO fresh_ FROM fresh;
     RETURN fresh_;
@@ -312,13 +305,13 @@ BEGIN
         USING removed
         WHERE arrival.lane = removed.lane AND arrival.seq = removed.seq
         RETURNING arrival.lane, arrival.tenant
+    ), others AS (
+        SELECT job.*
+        FROM job
+        JOIN untold ON untold.lane = job.lane AND untold.tenant = job.tenant
+        WHERE job.id = ANY (others_)
     )
-    INSERT INTO arrival (lane, tenant, due, seq)
-    SELECT DISTINCT ON (job.lane, job.tenant) job.lane, job.tenant, job.due, job.seq
-    FROM job
-    JOIN untold ON untold.lane = job.lane AND untold.tenant = job.tenant
-    WHERE job.id = ANY (others_) AND job.hold IS NULL
-    ORDER BY job.lane, job.tenant, job.due, job.seq;
+    @enter(others)@;
 END
 $$;
 

@@ -58,8 +58,7 @@ CREATE OR REPLACE FUNCTION find_tokens(after_ text, limit_ integer) RETURNS TABL
     prefix text, digest text, name text, scopes text, tenant text, created bigint,
     created_by text, expires bigint, revoked text, now bigint
 )
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit = off
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+LANGUAGE sql STABLE @bounded@ AS $$
     SELECT token.prefix, token.digest, token.name, token.scopes, token.tenant, token.created,
            token.created_by, token.expires, token.revoked, now_ms()
     FROM token

@@ -2,10 +2,7 @@
 -- out  id, answer: one row for each schedule that is known
 CREATE OR REPLACE FUNCTION unhold_schedules(ids_ text[], tenant_ text)
 RETURNS TABLE (id text, answer text)
-LANGUAGE plpgsql SET search_path FROM CURRENT
-SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql @planned@ AS $$
 #variable_conflict use_column
 DECLARE
     now_ bigint;

@@ -20,7 +20,9 @@ BY = "schedule"
 WHY = "replaced"
 CANCEL_MARK = records.mark_to_text(BY, WHY)
 QUEUED_MARK = records.mark_to_text(*BEHIND_A_RUN)
-_PARAMETERS = ", ".join(["%s"] * 39)
+_PLANS = ", ".join(["%s"] * 20)
+BATCH = ", ".join(["%s"] * 17)
+"""The fields of new jobs, see `job_batch` in sql/types.sql."""
 
 
 async def fire(call: Call, firings: Sequence[Firing]) -> list[Fired]:
@@ -32,7 +34,8 @@ async def fire(call: Call, firings: Sequence[Firing]) -> list[Fired]:
     for places in _rounds([schedule_key(one.tenant, one.id) for one in firings]):
         plans = [firings[place] for place in places]
         (row,) = await call.rows(
-            f"SELECT * FROM {call.function('fire')}({_PARAMETERS})",
+            f"SELECT * FROM {call.function('fire')}(ROW({_PLANS}, "
+            f"ROW({BATCH})::{call.function('job_batch')}, %s, %s)::{call.function('fire_call')})",
             (*_plans(plans), *_skips(plans), *_runs(plans), QUEUED_MARK, CANCEL_MARK, WHY),
         )
         answers |= zip(places, _answers(plans, row), strict=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from lamplighter.engines.postgres.call import Call
-from lamplighter.engines.postgres.verbs.fire import CANCEL_MARK, QUEUED_MARK, WHY
+from lamplighter.engines.postgres.verbs.fire import BATCH, CANCEL_MARK, QUEUED_MARK, WHY
 from lamplighter.engines.postgres.verbs.submit import columns
 from lamplighter.model.ids import schedule_key
 from lamplighter.port import texts
 from lamplighter.port.schedules import Run, RunState, ScheduleAnswer, Triggered
 
-_PARAMETERS = ", ".join(["%s"] * 21)
 _REPLACED = "replaced"
 
 
@@ -18,7 +17,8 @@ async def trigger(call: Call, schedule_id: str, run: Run, tenant: str) -> Trigge
     if texts.is_nobody(tenant):
         return Triggered(schedule_id, ScheduleAnswer.UNKNOWN)
     ((known, state, why),) = await call.rows(
-        f"SELECT * FROM {call.function('trigger')}({_PARAMETERS})",
+        f"SELECT * FROM {call.function('trigger')}"
+        f"(%s, %s, ROW({BATCH})::{call.function('job_batch')}, %s, %s)",
         (
             schedule_key(tenant, texts.clean(schedule_id)),
             run.overlap.value,
