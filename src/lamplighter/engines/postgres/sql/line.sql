@@ -89,11 +89,9 @@ BEGIN
             END IF;
             picks_ := some_.picks_;
             size_ := some_.size_;
-            EXIT WHEN picks_ IS NOT NULL;
-            IF standing_ > 0 THEN
-                -- Empty-handed although some stand in line: not any more. Look again.
-                band_ := leave_line(band_, room_, now_);
-            END IF;
+            EXIT WHEN picks_ IS NOT NULL OR band_.done;
+            -- Empty-handed although some stand in line: not any more. Look again.
+            band_ := leave_line(band_, room_, now_);
         END LOOP;
         bands_[n_] := band_;
         place_ := n_;
