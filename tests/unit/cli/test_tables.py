@@ -15,6 +15,7 @@ import pytest
 
 from examples.shop import TENANTS
 from examples.shop import app as shop_app
+from lamplighter import runtime
 from lamplighter.cli import columns, output
 from lamplighter.port.values import NewWorker
 from lamplighter.testing.clock import installed
@@ -159,6 +160,9 @@ def test_the_longest_name_of_something_is_whole_in_the_audit(lamplighter, store,
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_attempts_of_a_job_keep_their_error(lamplighter, store, monkeypatch, width):
+    # How long an attempt took is a column too, and its width another one's loss.
+    now = runtime.now_ms()
+    monkeypatch.setattr(runtime, "now_ms", lambda: now)
     job_id = store.dead()
     monkeypatch.setattr(output, "width_of", lambda _: width)
     _, _, attempts = lamplighter("jobs", "show", job_id).stdout.partition("attempts\n")
