@@ -10,7 +10,8 @@ import pytest
 from lamplighter.model.filters import Filter
 from lamplighter.model.job import Delivery, JobState
 
-LEASE = 1.0
+LEASE = 2.0
+"""What is left of it after 0.8 leases must be enough for a renewal, also on a busy machine."""
 
 
 @pytest.fixture
