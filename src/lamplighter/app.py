@@ -296,7 +296,7 @@ class App:
     # ── open and close ───────────────────────────────────────────────────────────────────────
 
     async def engine(self) -> Engine:
-        """Give the store, opened for the running event loop."""
+        """Return the store, opened for the running event loop."""
         return await self._client.engine()
 
     def adopt(self, engine: Engine) -> None:

@@ -65,7 +65,7 @@ class Client:
         self.settings = settings
 
     async def engine(self) -> Engine:
-        """Give the store, opened for the running event loop."""
+        """Return the store, opened for the running event loop."""
         return await self.connections.engine(self.settings)
 
     async def repeatable(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -275,7 +275,7 @@ def queue_in_use(name: str) -> WrongState:
 
 
 def _secrets(versions: Sequence[TypeRow]) -> tuple[str, ...]:
-    """Give the secret arguments of all versions of a type: any of them may run the job."""
+    """Return the secret arguments of all versions of a type: any of them may run the job."""
     names: set[str] = set()
     for row in versions:
         listed = row.options.get("secrets")

@@ -164,7 +164,7 @@ class CommandType(JobType):
         return payload.encode(dict(kwargs), secrets=self.secrets)
 
     def decode(self, written: bytes) -> dict[str, object]:
-        """Give the payload as the handler's one parameter."""
+        """Return the payload as the handler's one parameter."""
         return {"payload": payload.object_in(written, secret=bool(self.secrets))}
 
 

@@ -25,7 +25,7 @@ def connect(
     clock_ms: Callable[[], int] | None = None,
     deadline: float = DEFAULT_DEADLINE,
 ) -> Engine:
-    """Give the engine a url names, not yet opened.
+    """Return the engine a url names, not yet opened.
 
     ``clock_ms`` replaces the store's clock; it is meant for tests.
     """

@@ -27,14 +27,14 @@ class _Slot:
 
 
 class Connections:
-    """Gives each event loop its own engine, because an engine answers in the loop it lives in."""
+    """Keeps one engine per event loop, because an engine answers in the loop it lives in."""
 
     def __init__(self) -> None:
         self._slots: dict[asyncio.AbstractEventLoop, _Slot] = {}
         _every.add(self)
 
     async def engine(self, settings: Settings) -> Engine:
-        """Give the store of the running loop, opened."""
+        """Return the store of the running loop, opened."""
         slot = self._slots.get(asyncio.get_running_loop())
         if slot is not None and slot.engine is not None:
             return slot.engine

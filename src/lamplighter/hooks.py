@@ -88,7 +88,7 @@ class Hooks:
         return bool(self.success or self.failure or self.death)
 
     def wanted(self, settlement: Settlement, state: JobState | None) -> list[Hook]:
-        """Give the hooks for what was written; ``state`` is what the job has become."""
+        """Return the hooks for what was written; ``state`` is what the job has become."""
         hooks: list[Hook] = []
         if settlement.outcome == "succeeded":
             hooks += self.success

@@ -49,7 +49,7 @@ class Call(Generic[R_co]):
         return self.new.id
 
     def beside(self, shard: int) -> NewJob:
-        """Give the job with an id in the shard of those it is submitted with, if it may choose."""
+        """Return the job with an id in the shard of its neighbours, if it may choose."""
         if not self._placed and ids.shard_of(self._new.id) != shard:
             self._new = replace(self._new, id=ids.moved(self._new.id, shard))
         return self.new
@@ -157,7 +157,7 @@ class SyncContextJob(Job[P, R]):
 
 
 def make_job(client: Client, job_type: JobType) -> Job[..., Any]:
-    """Give the job its shape."""
+    """Return the job in the shape that is answered."""
     if job_type.is_async:
         if job_type.wants_context:
             return AsyncContextJob[..., Any](client, job_type)

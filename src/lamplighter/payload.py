@@ -153,7 +153,7 @@ def check_size(arguments: int, extras: int = 0) -> None:
 
 
 def canonical(written: bytes) -> bytes:
-    """Give JSON bytes that are equal for equal data, whatever the order of keys was."""
+    """Return JSON bytes that are equal for equal data, whatever the order of keys was."""
     return msgspec.json.encode(msgspec.json.decode(written), order="deterministic")
 
 

@@ -76,7 +76,7 @@ class Provider:
         """What its parameters are filled with, by name."""
 
     def _made(self, hints: Mapping[str, object]) -> tuple[object, bool]:
-        """Give the type it makes, and whether there is something to close in the end."""
+        """Return the type it makes, and whether there is something to close in the end."""
         if "return" not in hints:
             _refuse(self.function, f"the provider `{self.name}` does not say what it makes", _FORM)
         made = hints["return"]
@@ -160,7 +160,7 @@ class Providers:
 
     @contextlib.contextmanager
     def override(self, kind: type[T], value: T) -> Generator[None]:
-        """Give ``value`` instead of what the provider makes, for the time of a ``with`` block."""
+        """Provide ``value`` instead of what the provider makes, within a ``with`` block."""
         before = dict(self._overrides)
         self._overrides[kind] = value
         try:

@@ -191,7 +191,7 @@ class JobType:
         ) from reason
 
     def fill(self, values: Mapping[object, object]) -> dict[str, object]:
-        """Give the parameters that are provided, by name."""
+        """Return the parameters that are provided, by name."""
         return {name: values[kind] for name, kind in self.needs.items()}
 
     def encode_result(self, value: object) -> tuple[bytes | None, str | None]:
@@ -245,7 +245,7 @@ class JobType:
     # ── tell others ──────────────────────────────────────────────────────────────────────────
 
     def info(self) -> TypeInfo:
-        """Give what a worker publishes about this type."""
+        """Return what a worker publishes about this type."""
         return TypeInfo(
             name=self.name,
             schema=self.schema,
@@ -339,7 +339,7 @@ class Registry:
         return tuple(sorted(self._types))
 
     def infos(self) -> tuple[TypeInfo, ...]:
-        """Give what a worker publishes about all its types."""
+        """Return what a worker publishes about all its types."""
         return tuple(self._types[name].info() for name in sorted(self._types))
 
     def __contains__(self, name: object) -> bool:

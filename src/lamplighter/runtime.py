@@ -131,12 +131,12 @@ def boottime() -> float:
 
 
 def random() -> float:
-    """Give a number in [0, 1)."""
+    """Return a number in [0, 1)."""
     return _current.random()
 
 
 def random_bits(bits: int) -> int:
-    """Give unguessable bits."""
+    """Return unguessable bits."""
     return _current.random_bits(bits)
 
 

@@ -50,7 +50,7 @@ def redactor(args: bytes, secrets: Collection[str]) -> Callable[[str], str] | No
 
 
 def concealed(args: bytes, secrets: Collection[str]) -> bytes:
-    """Give the arguments for a listing: JSON, with every secret value replaced whatever it is.
+    """Return the arguments for a listing: JSON, with every secret value replaced whatever it is.
 
     Without secrets they are given as they are; what is no JSON object is hidden as a whole.
     """
@@ -117,7 +117,7 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def _forms(value: object) -> Iterable[str]:
-    """Give the ways in which a value may stand in a text."""
+    """Return the ways in which a value may stand in a text."""
     if value is None or isinstance(value, bool):
         return ()
     if not isinstance(value, str):

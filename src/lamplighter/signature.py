@@ -301,7 +301,7 @@ def _model_schema(kind: type) -> dict[str, object]:
 
 
 def _result_type(hint: Any) -> Any:
-    """Give the type results are read as; one that JSON cannot carry is read as plain data."""
+    """Return the type results are read as; one that JSON cannot carry is read as plain data."""
     try:
         msgspec.json.Decoder(hint, dec_hook=payload.from_json)
         msgspec.json.schema(hint, schema_hook=_only_models)

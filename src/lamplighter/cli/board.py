@@ -114,7 +114,7 @@ class Board:
     # ── draw ─────────────────────────────────────────────────────────────────────────────────
 
     def draw(self, height: int = 40) -> Layout:
-        """Give the whole view, fitted to a terminal of so many lines."""
+        """Return the whole view, fitted to a terminal of so many lines."""
         from rich.layout import Layout
 
         facts, third = self.facts, max(4, (height - 3) // 3)

@@ -25,7 +25,7 @@ _LAST = 0.5
 
 @contextmanager
 def captured(on_line: Callable[[str], None]) -> Generator[TextIO]:
-    """Give the terminal; all other output comes to ``on_line`` for the time of the ``with`` block.
+    """Lend the terminal; all other output comes to ``on_line`` for the time of the ``with`` block.
 
     When the block ends in an error, the last lines are printed: they may tell the reason.
     """

@@ -44,7 +44,7 @@ class Feed:
         self._speed = speed
 
     def line(self, name: str, fields: Fields) -> Line | None:
-        """Give the line of an event, or None for events that would only be noise."""
+        """Return the line of an event, or None for events that would only be noise."""
         if name == events.JOB_SETTLED:
             return self._settled(fields)
         write = _WRITERS.get(name)
@@ -85,7 +85,7 @@ def short_error(text: str) -> str:
 
 
 def short_cause(text: str) -> str:
-    """Give what an error says first, and the end of its traceback, which says most."""
+    """Return what an error says first, and the end of its traceback, which says most."""
     return cause_of(text, CAUSE)
 
 
@@ -324,7 +324,7 @@ class Printer:
 
 
 def _logged(name: str, line: Line, fields: Fields) -> dict[str, Any]:
-    """Give an event the form that log lines have."""
+    """Return an event the form that log lines have."""
     head = {
         "ts": logs.timestamp(line.at_ms / 1000),
         "level": "warning" if line.failure or "red" in line.style or name in _WARNS else "info",

@@ -43,7 +43,7 @@ def pressed(keys: Mapping[str, Press]) -> Generator[bool]:
 
 
 def _keyboard() -> int | None:
-    """Give the descriptor keys can be read from; none in the background or without a terminal."""
+    """Return the descriptor keys can be read from; none in the background or without a terminal."""
     try:
         keyboard = sys.stdin.fileno()
         if not os.isatty(keyboard):

@@ -93,7 +93,7 @@ class Log:
         """Lease and number of the line that should come next."""
 
     async def new(self) -> AsyncIterator[Entry]:
-        """Give the lines that were not given before."""
+        """Return the lines that were not given before."""
         while True:
             pieces = await self._inspector.logs(self._job_id, after=self._after, limit=PAGE)
             if not pieces:

@@ -45,7 +45,7 @@ def tenants(records: Mapping[str, JobRecord]) -> dict[str, str]:
 
 
 def done(answers: Sequence[Changed], owners: Mapping[str, str]) -> list[About]:
-    """Give what is to be noted of jobs: what was done to each, and not what was refused."""
+    """Return what is to be noted of jobs: what was done to each, and not what was refused."""
     return [
         About(answer.id, owners.get(answer.id), answer.answer.value)
         for answer in answers

@@ -68,7 +68,7 @@ def width_of(target: TextIO) -> int:
 
 
 def console(file: TextIO | None = None, *, width: int | None = None) -> Console:
-    """Give the terminal; output that goes elsewhere is neither coloured nor folded."""
+    """Return the terminal; output that goes elsewhere is neither coloured nor folded."""
     from rich.console import Console
 
     target = file or sys.stdout
@@ -182,14 +182,14 @@ def _text(cell: Cell) -> Text:
 
 
 def text(value: str, style: str = "") -> Text:
-    """Give text that is shown as it is, whatever it contains."""
+    """Return text that is shown as it is, whatever it contains."""
     from rich.text import Text
 
     return Text(printable(value), style)
 
 
 def line_text(at_ms: int, word: str, value: str, style: str) -> Text:
-    """Give the line of an event, in colour."""
+    """Return the line of an event, in colour."""
     from rich.text import Text
 
     parts = ((clock(at_ms), "dim"), " ", (f"{word:<10}", style), " ", printable(value))
@@ -207,12 +207,12 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Give text that stays on its line, so that no part of it passes for a line of ours."""
+    """Return text that stays on its line, so that no part of it passes for a line of ours."""
     return printable(text).replace("\n", "\\n")
 
 
 def first_line(text: str, limit: int = 100) -> str:
-    """Give the beginning of a text that may be long."""
+    """Return the beginning of a text that may be long."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= limit else line[: limit - 1] + "…"
 

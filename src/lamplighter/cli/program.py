@@ -50,7 +50,7 @@ def load_worker_app(spec: str, **given: object) -> App:
 
 
 def declarer(engine: Engine, app: App, fleet: Fleet) -> Declarer:
-    """Give the service that puts the schedules which a program declares."""
+    """Return the service that puts the schedules which a program declares."""
 
     def declared() -> list[NewSchedule]:
         return list(map(looked_at_next, app.schedules.declared.values()))

@@ -66,7 +66,7 @@ class Reloader(Service):
 
 
 def folders_of(module: str) -> list[Path]:
-    """Give the folders whose files a program is made of: the working folder and its package's."""
+    """Return the folders whose files a program is made of: the working folder and its package's."""
     found = [Path.cwd()]
     package = sys.modules.get(module.partition(".")[0])
     file = getattr(package, "__file__", None)
@@ -81,7 +81,7 @@ def folders_of(module: str) -> list[Path]:
 
 
 def stamps(folders: Iterable[Path]) -> Stamps:
-    """Give what tells a changed file from an unchanged one."""
+    """Return what tells a changed file from an unchanged one."""
     found: dict[Path, tuple[int, int]] = {}
     ahead = deque(folders)
     for _ in range(MOST):

@@ -33,7 +33,7 @@ class Types:
         return cls(schemas, force=force)
 
     def schema(self, name: str) -> dict[str, Any]:
-        """Give what most workers say of the arguments of a type, or refuse an unknown one."""
+        """Return what most workers say of the arguments of a type, or refuse an unknown one."""
         versions = self._schemas.get(name)
         if versions is not None:
             return versions[0]

@@ -68,7 +68,7 @@ def _spec(found: Schedule) -> Shape:
 
 
 def arguments(spec: Spec) -> object:
-    """Give the arguments of a schedule's jobs without those that are secret."""
+    """Return the arguments of a schedule's jobs without those that are secret."""
     return plain(concealed(spec.template.args, spec.template.extras.secrets))
 
 

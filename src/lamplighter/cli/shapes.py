@@ -62,7 +62,7 @@ def job(record: JobRecord) -> Shape:
 
 
 def arguments(record: JobRecord) -> object:
-    """Give a job's arguments without those that are secret."""
+    """Return a job's arguments without those that are secret."""
     return plain(concealed(record.job.args, record.job.extras.secrets))
 
 

@@ -215,7 +215,7 @@ def _state(record: TokenRecord) -> str:
 
 
 def _shape(record: TokenRecord) -> dict[str, object]:
-    """Give all but the digest."""
+    """Return all but the digest."""
     revoked = record.revoked
     return {
         "prefix": record.prefix,

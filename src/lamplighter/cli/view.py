@@ -60,7 +60,7 @@ class View(Protocol):
         ...
 
     def services(self, engine: Engine, supervisor: Supervisor) -> list[Service]:
-        """Give what has to run for it."""
+        """Return what has to run for it."""
         ...
 
 
@@ -156,7 +156,7 @@ class LiveView:
         self._sum_up()
 
     def services(self, engine: Engine, supervisor: Supervisor) -> list[Service]:
-        """Give the painter."""
+        """Return the painter."""
         return [Painter(engine, supervisor, self._board, self._refresh)]
 
     def _sum_up(self) -> None:
@@ -222,7 +222,7 @@ class Painter(Service):
         )
 
     async def _running(self) -> list[Running]:
-        """Give the jobs that run longest, as our own children tell, with what the store knows."""
+        """Return the jobs that run longest, as our own children tell, with what the store knows."""
         now = runtime.boottime()
         started = sorted(
             (entry.started_at, entry.id)

@@ -17,7 +17,7 @@ __all__ = ["Declarer", "Firer", "Pruner", "Rescuer", "VersionWatch", "Zones", "s
 
 
 def services(engine: Engine, settings: Settings, fleet: Fleet | None = None) -> list[Service]:
-    """Give every service of the coordinator, not started yet.
+    """Return every service of the coordinator, not started yet.
 
     Of a large ``fleet``, each need not look at the store so often.
     """

@@ -1,4 +1,4 @@
-"""Give the jobs of vanished workers back."""
+"""Release the jobs of workers that have vanished."""
 
 from __future__ import annotations
 

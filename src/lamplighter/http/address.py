@@ -55,7 +55,7 @@ def _parts(url: object) -> SplitResult | None:
 
 
 def token_of(given: str | None) -> str | None:
-    """Give the token: the one given, that of the environment, or what a file named there holds."""
+    """Return the token: the one given, that of the environment, or of the file named there."""
     found = given
     if found is None:
         found = os.environ.get(TOKEN)

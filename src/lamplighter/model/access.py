@@ -34,7 +34,7 @@ _INCLUDES = {
 
 
 def granted(names: Iterable[str]) -> frozenset[Scope]:
-    """Give the scopes that these names stand for, with those they include; others say nothing.
+    """Return the scopes that these names stand for, with those they include; others say nothing.
 
     ``operator`` includes reading and writing of jobs and schedules, ``admin`` includes all; to
     erase jobs for ever is included in ``admin`` alone. Writing does not include reading.
@@ -55,7 +55,7 @@ def token_of(prefix_bits: int, secret_bits: int) -> tuple[str, str]:
 
 
 def prefix_of(token: str) -> str | None:
-    """Give the prefix of a token, if the text has the form of one."""
+    """Return the prefix of a token, if the text has the form of one."""
     found = _TOKEN.fullmatch(token)
     return None if found is None else found[1]
 
@@ -73,5 +73,5 @@ def code_prefix_of(code: str) -> str | None:
 
 
 def digest_of(token: str) -> str:
-    """Give what a store keeps of a token: nobody can get back from it to the token."""
+    """Return what a store keeps of a token: nobody can get back from it to the token."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -33,12 +33,12 @@ LAGS = len(LAG_BOUNDS_MS) + 1
 
 
 def lag_class(lag_ms: float) -> int:
-    """Give the class of a lag."""
+    """Return the class of a lag."""
     return bisect_left(LAG_BOUNDS_MS, lag_ms)
 
 
 def no_lags() -> tuple[int, ...]:
-    """Give the counts of nothing."""
+    """Return counts of zero."""
     return (0,) * LAGS
 
 
@@ -66,7 +66,7 @@ class Tally:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Give all counts in a fixed order, as stores keep them: new ones are added at the end."""
+        """Return all counts in the order in which stores keep them; new ones are added last."""
         return (*(getattr(self, name) for name in _NAMED), *self.lags)
 
     def __bool__(self) -> bool:
@@ -101,12 +101,12 @@ class Minute:
 
 
 def minute_of(now_ms: int) -> int:
-    """Give the beginning of a minute."""
+    """Return the beginning of a minute."""
     return now_ms - now_ms % MINUTE_MS
 
 
 def filled(found: Iterable[Minute], now_ms: int, minutes: int) -> list[Minute]:
-    """Give the last ``minutes``, the present one included, oldest first and none left out."""
+    """Return the last ``minutes``, the present one included, oldest first and none left out."""
     known = {minute.at_ms: minute for minute in found}
     last = minute_of(now_ms)
     every = range(last - (minutes - 1) * MINUTE_MS, last + 1, MINUTE_MS)

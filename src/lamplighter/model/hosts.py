@@ -12,7 +12,7 @@ _REMEMBERED = 256
 
 @lru_cache(maxsize=_REMEMBERED)
 def hostname(url: str) -> str:
-    """Give the host of an address, without its port; nothing if there is none."""
+    """Return the host of an address, without its port; nothing if there is none."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:

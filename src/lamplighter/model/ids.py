@@ -56,7 +56,7 @@ def check_id(value: object) -> str:
 
 
 def milliseconds_of(job_id: str) -> int:
-    """Give the client's time, in milliseconds since 1970, at which the id was made."""
+    """Return the client's time, in milliseconds since 1970, at which the id was made."""
     value = 0
     for character in job_id[:10]:
         value = value << 5 | _VALUES[character]
@@ -64,12 +64,12 @@ def milliseconds_of(job_id: str) -> int:
 
 
 def shard_of(job_id: str) -> int:
-    """Give the shard the id was made for."""
+    """Return the shard the id was made for."""
     return _VALUES[job_id[10]] << 5 | _VALUES[job_id[11]]
 
 
 def shard_of_key(tenant: str, scope: str, key: str) -> int:
-    """Give the shard for jobs with an idempotency key: always the same for the same key."""
+    """Return the shard for jobs with an idempotency key: always the same for the same key."""
     name = f"{tenant}\0{scope}\0{key}"
     return zlib.crc32(name.encode("utf-8", "replace")) & ((1 << SHARD_BITS) - 1)
 
@@ -89,13 +89,13 @@ def split_schedule_key(key: str) -> tuple[str, str]:
 
 
 def shard_of_schedule(tenant: str, schedule_id: str) -> int:
-    """Give the shard for a schedule and its jobs: always the same for the same schedule."""
+    """Return the shard for a schedule and its jobs: always the same for the same schedule."""
     key = schedule_key(tenant, schedule_id)
     return zlib.crc32(key.encode("utf-8", "replace")) & ((1 << SHARD_BITS) - 1)
 
 
 def of_occurrence(tenant: str, schedule_id: str, due_ms: int) -> str:
-    """Give the id of the job for an occurrence: always the same for the same occurrence.
+    """Return the id of the job for an occurrence: always the same for the same occurrence.
 
     So whoever plans it a second time, in whatever state the store is, makes no second job.
     """
@@ -104,7 +104,7 @@ def of_occurrence(tenant: str, schedule_id: str, due_ms: int) -> str:
 
 
 def of_wish(tenant: str, schedule_id: str, created_ms: int, key: str) -> str:
-    """Give the id of the job that is wished for under a key: always the same for the same key.
+    """Return the id of the job that is wished for under a key: always the same for the same key.
 
     A schedule that was removed and made anew is another one.
     """
@@ -118,5 +118,5 @@ def _drawn(name: str) -> int:
 
 
 def moved(job_id: str, shard: int) -> str:
-    """Give the same id in another shard."""
+    """Return the same id in another shard."""
     return job_id[:10] + _PAIRS[shard] + job_id[12:]

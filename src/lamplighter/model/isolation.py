@@ -61,7 +61,7 @@ class Limits:
                 )
 
     def given(self) -> dict[str, int]:
-        """Give the limits that are set, by name."""
+        """Return the limits that are set, by name."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in pairs if value is not None}
 

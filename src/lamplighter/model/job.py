@@ -131,7 +131,7 @@ def requirement_of(base: str, *, suspect: bool, version: str = "") -> str:
 
 
 def base_requirement(requirement: str) -> str:
-    """Give the requirement that a job was submitted with, from the one it has at present."""
+    """Return the requirement that a job was submitted with, from the one it has at present."""
     return _VERSION.sub("", _shared(requirement))
 
 

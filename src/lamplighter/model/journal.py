@@ -80,7 +80,7 @@ NO_NEWS = Journal()
 
 
 def joined(first: Journal | None, second: Journal) -> Journal:
-    """Give one journal that says what both say, one after the other.
+    """Return one journal that says what both say, one after the other.
 
     Of a piece that both have, the first counts, as it would in the store.
     """

@@ -210,7 +210,7 @@ def settle_all(
 
 
 def name_of(outcome: Outcome) -> str:
-    """Give the outcome's event in the transition table."""
+    """Return the outcome's event in the transition table."""
     return _NAMES[type(outcome)]
 
 

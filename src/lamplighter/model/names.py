@@ -22,7 +22,7 @@ _CONTROL = frozenset(chr(c) for c in (*range(32), *range(127, 160)))
 
 
 def shown(value: object) -> str:
-    """Give a short, printable form of any value for an error message."""
+    """Return a short, printable form of any value for an error message."""
     text = value if isinstance(value, str) else _written(value)
     text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[: _SHOWN + 1])
     return f"`{text[:_SHOWN]}…`" if len(text) > _SHOWN else f"`{text}`"

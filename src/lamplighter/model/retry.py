@@ -50,7 +50,7 @@ class Retry:
     no_retry_on: tuple[str, ...]
     """Names of exceptions, of a class or a base, that end the job at once."""
     function: RetryFunction | None
-    """Gives the delay after each failed attempt; only on job types. None: there is none."""
+    """Returns the delay after each failed attempt; only on job types. None: there is none."""
 
     def __init__(
         self,

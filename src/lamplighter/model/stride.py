@@ -63,7 +63,7 @@ def awake_at(time: int, clock: int) -> int:
 
 
 def hand_out(time: int, clock: int, moved: int, *, out_of_turn: bool = False) -> tuple[int, int]:
-    """Give the tenant's new time and the new clock after a hand-out.
+    """Return the tenant's new time and the new clock after a hand-out.
 
     A hand-out to who waited longest is charged but leaves the clock alone: its tenant may be far
     ahead of the others, and each such clock would lift them all to it and wipe out their weights.
@@ -90,7 +90,7 @@ class QueueStride:
     _times: dict[str, int] = field(default_factory=dict[str, int])
 
     def ask(self, room: int) -> list[tuple[str, int]]:
-        """Give the queues in the order to fill, each with its quota for this claim."""
+        """Return the queues in the order to fill, each with its quota for this claim."""
         if self.weights is None:
             return [(queue, room) for queue in self.queues]
         weight = dict(zip(self.queues, self.weights, strict=True))

@@ -28,14 +28,14 @@ class Timetable:
         self._end_ms = spec.policy.end_ms
 
     def next_after(self, at_ms: int) -> int | None:
-        """Give the first occurrence later than this."""
+        """Return the first occurrence later than this."""
         if self._start_ms is not None:
             at_ms = max(at_ms, self._start_ms - 1)
         at = _next_after(self._calendar, at_ms)
         return None if at is None or (self._end_ms is not None and at > self._end_ms) else at
 
     def latest_until(self, at_ms: int) -> int | None:
-        """Give the last occurrence that is not later than this."""
+        """Return the last occurrence that is not later than this."""
         if self._end_ms is not None:
             at_ms = min(at_ms, self._end_ms)
         found = self._calendar.previous_before(moment(at_ms + 1))
@@ -71,7 +71,7 @@ class Timetable:
         return found, True
 
     def up_to(self, after_ms: int, until_ms: int, most: int) -> list[int]:
-        """Give the first occurrences of a time, ``most`` of them."""
+        """Return the first occurrences of a time, ``most`` of them."""
         found: list[int] = []
         at = self.next_after(after_ms)
         while at is not None and at <= until_ms and len(found) < most:
@@ -80,14 +80,14 @@ class Timetable:
         return found
 
     def job(self, due_ms: int, *, run_at_ms: int | None = None) -> NewJob:
-        """Give the job for an occurrence; the same occurrence has always the same id."""
+        """Return the job for an occurrence; the same occurrence has always the same id."""
         job_id = ids.of_occurrence(self.tenant, self.id, due_ms)
         return self._job(
             job_id, due_ms, due_ms + self.offset_ms if run_at_ms is None else run_at_ms
         )
 
     def triggered(self, now_ms: int, chance: int) -> NewJob:
-        """Give a job that is not for an occurrence, from 70 random bits."""
+        """Return a job that is not for an occurrence, from 70 random bits."""
         job_id = ids.compose(now_ms, ids.shard_of_schedule(self.tenant, self.id), chance)
         return self._job(job_id, now_ms, None)
 
@@ -124,15 +124,15 @@ def _next_after(calendar: Calendar, at_ms: int) -> int | None:
 
 @lru_cache(maxsize=256)
 def shown_instant(at_ms: int) -> str:
-    """Give an instant as people and handlers read it."""
+    """Return an instant as people and handlers read it."""
     return moment(at_ms).isoformat().replace("+00:00", "Z")
 
 
 def moment(at_ms: int) -> datetime:
-    """Give an instant as calendars know it."""
+    """Return an instant as calendars know it."""
     return _EPOCH + at_ms * _MS
 
 
 def milliseconds(at: datetime) -> int:
-    """Give an instant in milliseconds since 1970; a part of one counts as a whole: never early."""
+    """Return an instant in milliseconds since 1970, rounded up: never early."""
     return -((_EPOCH - at) // _MS)

@@ -25,7 +25,7 @@ class Calls:
         self.errors[verb] = self.errors.get(verb, 0) + 1
 
     def take(self) -> tuple[dict[str, Classes], dict[str, int]]:
-        """Give what was counted, and begin anew."""
+        """Return what was counted, and begin anew."""
         taken = self.times, self.errors
         self.times, self.errors = {}, {}
         return taken
@@ -43,7 +43,7 @@ _watching: Calls | None = None
 
 
 def watching() -> Calls | None:
-    """Give who counts; None: nobody wants to know."""
+    """Return who counts; None: nobody wants to know."""
     return _watching
 
 

@@ -120,7 +120,7 @@ class Health:
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
-        """Give it as plain data."""
+        """Return it as plain data."""
         return {"well": self.well, "why": list(self.why), **asdict(self)}
 
 

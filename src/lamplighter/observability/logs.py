@@ -36,7 +36,7 @@ def nothing() -> Subject:
 
 
 def neutral(text: str) -> str:
-    """Give a text that is one line and moves no cursor: what could is written out."""
+    """Return a text that is one line and moves no cursor: what could is written out."""
     if text.isprintable():
         return text
     return "".join(
@@ -97,7 +97,7 @@ class JsonFormatter(_Formatter):
     """Writes a record as one object of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line."""
+        """Return the line."""
         said = self.said(record)
         document: dict[str, object] = {
             "ts": timestamp(record.created),
@@ -117,7 +117,7 @@ class ConsoleFormatter(_Formatter):
     """Writes a record as one line; the lines of a traceback follow, set in."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line."""
+        """Return the line."""
         said = self.said(record)
         about = "".join(f" {name}={neutral(str(value))}" for name, value in said.fields.items())
         head = f"{timestamp(record.created)} {record.levelname:<8} {neutral(record.name)}"
@@ -126,7 +126,7 @@ class ConsoleFormatter(_Formatter):
 
 
 def _message(record: logging.LogRecord) -> tuple[bool, str]:
-    """Give the message, and whether it names an event: those of structlog come as a mapping."""
+    """Return the message, and whether it names an event: those of structlog come as a mapping."""
     given = cast("object", record.msg)
     if isinstance(given, dict) and "event" in given and not record.args:
         return True, str(cast("Mapping[str, object]", given)["event"])

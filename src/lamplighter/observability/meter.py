@@ -108,7 +108,7 @@ class Meter:
         self._known[label] &= used.union(names)
 
     def classes(self, metric: Metric, *labels: str) -> Classes:
-        """Give a series of a histogram, to count into."""
+        """Return a series of a histogram, to count into."""
         series = self._classes.setdefault(metric, {})
         key = labels if labels in series else self._key(metric, labels)
         found = series.get(key)
@@ -117,15 +117,15 @@ class Meter:
         return found
 
     def numbers(self, metric: Metric) -> dict[Labels, float]:
-        """Give the values of a counter or gauge."""
+        """Return the values of a counter or gauge."""
         return self._numbers.get(metric, {})
 
     def histograms(self, metric: Metric) -> dict[Labels, Classes]:
-        """Give the series of a histogram."""
+        """Return the series of a histogram."""
         return self._classes.get(metric, {})
 
     def _key(self, metric: Metric, labels: Labels) -> Labels:
-        """Give the labels of a series; a value beyond the bound is not told apart."""
+        """Return the labels of a series; a value beyond the bound is not told apart."""
         if len(labels) != len(metric.labels):
             raise ValueError(f"{metric.name} has the labels {metric.labels}, not {labels}")
         return tuple(

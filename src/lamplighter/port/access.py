@@ -173,7 +173,7 @@ class Access(Part):
         return await self._call("spent", what)
 
     async def token(self, prefix: str) -> TokenRecord | None:
-        """Give one token, also one that has expired or was revoked; or None."""
+        """Return one token, also one that has expired or was revoked; or None."""
         return await self._call("token", prefix)
 
     async def tokens(self, *, limit: int, cursor: str | None = None) -> TokenPage:
@@ -188,7 +188,7 @@ class Access(Part):
 
 
 def kept(entry: AuditEntry) -> AuditEntry:
-    """Give an entry as every engine keeps it."""
+    """Return an entry as every engine keeps it."""
     return AuditEntry(
         id=_kept(entry.id),
         by=_kept(entry.by),

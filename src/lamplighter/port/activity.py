@@ -50,7 +50,7 @@ class Activity(Part):
         return await self._call("tally", worker, number, tally)
 
     async def activity(self, minutes: int) -> list[Minute]:
-        """Give the last minutes, the present one included, oldest first.
+        """Return the last minutes, the present one included, oldest first.
 
         A minute in which nothing was tallied is among them, with zeros. Fewer than 1 and more than
         1,440 are refused with InvalidInput.
@@ -68,7 +68,7 @@ class Activity(Part):
 
 
 def checked_minutes(minutes: int) -> int:
-    """Give a number of minutes, if one may ask for so many."""
+    """Return a number of minutes, if one may ask for so many."""
     if not 1 <= minutes <= MOST_MINUTES:
         raise InvalidInput(
             f"{minutes} minutes of activity were asked for; a day of it is kept",

@@ -18,7 +18,7 @@ class Inherited(Protocol):
     """Something with connections."""
 
     def forget(self) -> list[object]:
-        """Give up all connections without touching them."""
+        """Abandon all connections without touching them."""
         ...
 
 

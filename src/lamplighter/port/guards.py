@@ -47,7 +47,7 @@ def check_jobs(tenant: str, schedule_id: str, runs: Sequence[Run]) -> None:
 
 
 def bounded(items: Sequence[T], most: int) -> Sequence[T]:
-    """Give these items, if one call may carry so many."""
+    """Return these items, if one call may carry so many."""
     if len(items) > most:
         raise InvalidInput(
             f"{len(items)} items in one call, the limit is {most}",

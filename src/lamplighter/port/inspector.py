@@ -29,7 +29,7 @@ class Inspector(Part):
     """Reads only: whoever holds this cannot move a job."""
 
     async def job(self, job_id: str) -> JobRecord | None:
-        """Give one job, or None."""
+        """Return one job, or None."""
         return await self._call("job", job_id)
 
     async def jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> JobPage:
@@ -59,7 +59,7 @@ class Inspector(Part):
         return await self._call("queues", most)
 
     async def queue(self, name: str) -> QueueInfo | None:
-        """Give one queue as ``queues`` has it, or None."""
+        """Return one queue as ``queues`` has it, or None."""
         return await self._call("queue", name)
 
     async def tenants(self) -> list[TenantInfo]:
@@ -67,7 +67,7 @@ class Inspector(Part):
         return await self._call("tenants")
 
     async def tenant(self, name: str) -> TenantInfo | None:
-        """Give one tenant as ``tenants`` has it, however many there are, or None."""
+        """Return one tenant as ``tenants`` has it, however many there are, or None."""
         return await self._call("tenant", name)
 
     async def held(self, tenant: str, *, most: int) -> int:
@@ -106,7 +106,7 @@ class Inspector(Part):
         after: tuple[int, int] | None = None,
         limit: int = 100,
     ) -> list[LogPiece]:
-        """Give pieces of a job's log, oldest first: by lease number, then by their own.
+        """Return pieces of a job's log, oldest first: by lease number, then by their own.
 
         Only those behind ``after`` (lease, number), and only if the job is of ``tenant``, when
         these are given. An unknown job has none.

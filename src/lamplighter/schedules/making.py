@@ -118,7 +118,7 @@ def new_schedule(
 
 
 def looked_at_next(new: NewSchedule) -> NewSchedule:
-    """Give a schedule that was made earlier with the next occurrence from now on."""
+    """Return a schedule that was made earlier with the next occurrence from now on."""
     return _next_of(new, Timetable(new.id, specs.from_text(new.spec, new.id)))
 
 

@@ -59,7 +59,7 @@ class Schedule:
         )
 
     def preview(self, count: int = 10, *, after: datetime | None = None) -> list[Preview]:
-        """Give its next occurrences, with marks where a change of the clocks acts.
+        """Return its next occurrences, with marks where a change of the clocks acts.
 
         Within its start, end and number of runs; each is fired ``shift`` later.
         """

@@ -15,7 +15,7 @@ from lamplighter.schedules.making import instant
 def upcoming(
     spec: Spec, count: int, *, after: datetime | None = None, fired: int = 0
 ) -> list[Preview]:
-    """Give the next occurrences, within start, end and the number of runs that are left."""
+    """Return the next occurrences, within start, end and the number of runs that are left."""
     policy = spec.policy
     found = calendars.preview(spec.calendar, _begin(spec, after), count)
     if policy.max_runs is not None:
@@ -27,7 +27,7 @@ def upcoming(
 
 
 def next_touch(spec: Spec, *, after: datetime | None = None) -> Touch | None:
-    """Give the next change of the clocks that touches it, if one does before its end."""
+    """Return the next change of the clocks that touches it, if one does before its end."""
     found = calendars.next_touch(spec.calendar, _begin(spec, after))
     end_ms = spec.policy.end_ms
     return None if found is None or (end_ms is not None and found.at > moment(end_ms)) else found

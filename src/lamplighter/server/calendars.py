@@ -87,7 +87,7 @@ def calendar_of(given: Mapping[str, Any]) -> Calendar:
 
 
 def changed_calendar(spec: Spec, given: Mapping[str, Any]) -> Calendar:
-    """Give the calendar after a change: what is not among the fields given stays as it was."""
+    """Return the calendar after a change: what is not among the fields given stays as it was."""
     old = spec.calendar
     named = [*KINDS, *ZONE, *(["start"] if isinstance(old, RRule) else [])]
     if not any(name in given for name in named):
@@ -107,7 +107,7 @@ def _bounds(spec: Spec) -> dict[str, Any]:
 
 
 def _fields(old: Calendar) -> dict[str, Any]:
-    """Give a calendar as the fields that make it; one that has none was combined of several."""
+    """Return a calendar as the fields that make it; one that has none was combined of several."""
     match old:
         case Cron():
             fields: dict[str, Any] = {"cron": old.expression}

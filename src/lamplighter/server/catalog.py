@@ -98,12 +98,12 @@ class Catalog:
         self._reading = asyncio.Lock()
 
     async def get(self, name: str) -> Published | None:
-        """Give a type, or None if no worker has published it."""
+        """Return a type, or None if no worker has published it."""
         await self._refresh(FRESH if name in self._known else FRESH_UNKNOWN)
         return self._known.get(name)
 
     async def queues(self) -> frozenset[str]:
-        """Give the queues that workers have named for their types."""
+        """Return the queues that workers have named for their types."""
         await self._refresh(FRESH)
         return self._queues
 

@@ -22,7 +22,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self) -> Deadline:
-        """Give the deadline of one block: ``with deadlines(): …``; late, it raises TimeoutError."""
+        """Return the deadline of one block, ``with deadlines(): …``, which raises TimeoutError."""
         return Deadline(self)
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -262,7 +262,7 @@ _STATUSES: tuple[tuple[type[LamplighterError], int], ...] = (
 
 
 def status_of(error: type[LamplighterError]) -> int:
-    """Give the status with which an error is answered."""
+    """Return the status with which an error is answered."""
     if issubclass(error, HttpError):
         return error.status
     return next((status for kind, status in _STATUSES if issubclass(error, kind)), 500)

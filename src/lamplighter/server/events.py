@@ -269,7 +269,7 @@ class Listener(Stream):
         self._hub.leave(self)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Give what changes, and signs of life."""
+        """Yield what changes, and heartbeats."""
         yield event_stream.RETRY
         while not self._ended:
             while self._news:

@@ -26,7 +26,7 @@ def describe(components: Mapping[str, dict[str, Any]]) -> None:
 
 
 def notes(kind: type) -> dict[str, str]:
-    """Give what stands below the fields of a class and of those it is made of."""
+    """Return what stands below the fields of a class and of those it is made of."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):
         found |= _written(each.__module__).get(each.__qualname__, {})

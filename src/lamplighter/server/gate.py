@@ -216,7 +216,7 @@ def _check_text(token: bytes, at: int, names: list[set[bytes]], longest: int) ->
 
 
 def _unescaped(name: bytes, at: int) -> bytes:
-    """Give a key as it is without escapes, in quotes: one key can be written in many ways."""
+    """Return a key as it is without escapes, in quotes: one key can be written in many ways."""
     try:
         return b'"%b"' % json.loads(name).encode("utf-8", "surrogatepass")
     except ValueError:
@@ -224,7 +224,7 @@ def _unescaped(name: bytes, at: int) -> bytes:
 
 
 def header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes | None:
-    """Give the value of a header, or None; the name is in small letters."""
+    """Return the value of a header, or None; the name is in small letters."""
     for found, value in headers:
         if found == name:
             return value

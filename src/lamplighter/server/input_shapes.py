@@ -41,7 +41,7 @@ class JobInput(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def job_input(record: JobRecord, principal: Principal) -> JobInput:
-    """Give what a job was given."""
+    """Return what a job was given."""
     job, extras = record.job, record.job.extras
     return JobInput(
         id=job.id,

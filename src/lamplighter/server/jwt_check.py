@@ -86,7 +86,7 @@ def principal_of(payload: bytes, expected: Expected, now: float, longest: float)
 
 
 def ends_of(payload: bytes) -> int:
-    """Give the time at which a token whose claims are good expires, in seconds since 1970."""
+    """Return the time at which a token whose claims are good expires, in seconds since 1970."""
     return int(_object(payload, "payload")["exp"])
 
 

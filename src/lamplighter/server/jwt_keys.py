@@ -126,7 +126,7 @@ def _key(algorithm: str, material: bytes) -> Key:
 
 
 def fitting(algorithm: str, key: object) -> Key:
-    """Give the key, if it is of the algorithm's kind and strong enough."""
+    """Return the key, if it is of the algorithm's kind and strong enough."""
     match algorithm, key:
         case "RS256", RSAPublicKey():
             if key.key_size < SMALLEST_RSA:

@@ -40,7 +40,7 @@ class Source(Protocol):
     """Knows keys by their names."""
 
     async def key(self, kid: str) -> VerifyKey | None:
-        """Give a key, or None."""
+        """Return a key, or None."""
         ...
 
 
@@ -56,7 +56,7 @@ class WatchedFile:
         self._looked_at = runtime.monotonic()
 
     async def key(self, kid: str) -> VerifyKey | None:
-        """Give a key as the file has it now; what cannot be used leaves the keys as they were."""
+        """Return a key as the file has it now; what cannot be used leaves the keys as they were."""
         now = runtime.monotonic()
         if now - self._looked_at >= GLANCE:
             self._looked_at = now
@@ -102,7 +102,7 @@ class JwksAddress:
         self._began = 0.0
 
     async def key(self, kid: str) -> VerifyKey | None:
-        """Give a key as its address has it, or had it not long ago."""
+        """Return a key as its address has it, or had it not long ago."""
         if self._is_due(kid):
             await self._wait(None if self._known(kid) is None else BRIEFLY)
         return self._known(kid)
@@ -145,7 +145,7 @@ class JwksAddress:
 
 
 def check_jwks_url(url: str) -> str:
-    """Give an address at which nobody can put keys of their own, or refuse it."""
+    """Return an address at which nobody can put keys of their own, or refuse it."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port

@@ -35,10 +35,10 @@ def called(by: str, principal: Principal) -> str:
 
 
 def instant(at_ms: int) -> datetime:
-    """Give an instant, in UTC."""
+    """Return an instant, in UTC."""
     return datetime.fromtimestamp(min(max(at_ms, 0), _LAST_MS) / 1000, UTC)
 
 
 def maybe_instant(at_ms: int | None) -> datetime | None:
-    """Give an instant, if there is one."""
+    """Return an instant, if there is one."""
     return None if at_ms is None else instant(at_ms)

@@ -34,7 +34,7 @@ def misfit(error: msgspec.ValidationError, body: bytes, *, lines: bool) -> Inval
 
 
 def _value(body: bytes, place: str, *, lines: bool) -> str | None:
-    """Give the value at a place, as it was written; None: more than one, perhaps secret, or none.
+    """Return the value at a place, as it was written; None: more than one, perhaps secret, or none.
 
     Only what is on the way to it is read once more.
     """

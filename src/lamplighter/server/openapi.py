@@ -47,7 +47,7 @@ _PATHS = {
 
 
 def common_errors(route: Route) -> list[type[LamplighterError]]:
-    """Give the errors that a route may answer because of what it is, without declaring them."""
+    """Return the errors that a route may answer because of what it is, without declaring them."""
     found: list[type[LamplighterError]] = [
         errors.InvalidQuery,
         errors.UrlTooLong,
@@ -81,7 +81,7 @@ def common_errors(route: Route) -> list[type[LamplighterError]]:
 
 
 def errors_of(route: Route) -> list[type[LamplighterError]]:
-    """Give all errors that a route may answer, each once."""
+    """Return all errors that a route may answer, each once."""
     return list(dict.fromkeys([*route.errors, *common_errors(route)]))
 
 

@@ -153,7 +153,7 @@ def overview(seen: Seen, minutes: list[Minute]) -> Overview:
 
 
 def stats(minutes: list[Minute]) -> Stats:
-    """Give what happened, minute by minute."""
+    """Return what happened, minute by minute."""
     return Stats(
         minutes=[
             StatsMinute(

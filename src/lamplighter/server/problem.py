@@ -54,7 +54,7 @@ def problem_of(error: LamplighterError) -> Problem:
 
 
 def headers_of(error: LamplighterError) -> dict[str, str]:
-    """Give the headers that go with an error."""
+    """Return the headers that go with an error."""
     if isinstance(error, HttpError):
         return error.headers
     if isinstance(error, StoreError):

@@ -201,7 +201,7 @@ def _tell_ready(news: int) -> None:
 
 @contextmanager
 def _bell() -> Generator[int]:
-    """Give a file that has a byte for every signal that concerns the parent."""
+    """Return a file that has a byte for every signal that concerns the parent."""
     bell, ring = os.pipe()
     os.set_blocking(bell, False)
     os.set_blocking(ring, False)

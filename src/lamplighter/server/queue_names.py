@@ -40,7 +40,7 @@ class QueueNames:
         self._admitting = asyncio.Lock()
 
     async def check(self, names: Iterable[str]) -> list[str]:
-        """Give those that are new, or refuse the first for which there is no room."""
+        """Return those that are new, or refuse the first for which there is no room."""
         new = self._unknown(names)
         if not new:
             return new
@@ -129,7 +129,7 @@ class QueueNames:
         self._let_in = {name: at for name, at in self._let_in.items() if now - at <= self._patience}
 
     async def _served(self) -> set[str]:
-        """Give the queues that programs and workers have named for their types."""
+        """Return the queues that programs and workers have named for their types."""
         own = (info.queue for info in self._client.registry.infos())
         return {DEFAULT_QUEUE, *own, *await self._catalog.queues()}
 

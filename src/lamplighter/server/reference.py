@@ -30,7 +30,7 @@ same as <a href="openapi.json">OpenAPI 3.1</a>.</p>"""
 
 @cache
 def style() -> Asset:
-    """Give the style sheet."""
+    """Return the style sheet."""
     return asset(_STYLE.read_bytes(), CSS)
 
 

@@ -244,7 +244,7 @@ def brief(found: Schedule, principal: Principal) -> ScheduleShape:
 
 
 def next_run(found: Schedule) -> datetime | None:
-    """Give when a schedule is fired next."""
+    """Return when a schedule is fired next."""
     return maybe_instant(found.next_run_ms)
 
 
@@ -288,7 +288,7 @@ def _backfill(found: Backfill | None) -> BackfillState | None:
 
 
 def run(found: RunRecord) -> RunShape:
-    """Give what became of an occurrence."""
+    """Return what became of an occurrence."""
     return RunShape(
         due=instant(found.due_ms),
         state=found.state,
@@ -304,7 +304,7 @@ def run(found: RunRecord) -> RunShape:
 
 
 def previews(found: Schedule, runs: Sequence[Preview], touch: Touch | None) -> Previews:
-    """Give the next occurrences of a schedule."""
+    """Return the next occurrences of a schedule."""
     return Previews(
         id=found.id,
         shift=found.shift.total_seconds(),
@@ -316,7 +316,7 @@ def previews(found: Schedule, runs: Sequence[Preview], touch: Touch | None) -> P
 def foretold(
     calendar: Calendar, shift_ms: int | None, runs: Sequence[Preview], touch: Touch | None
 ) -> Foretold:
-    """Give when a schedule would fire that is not stored."""
+    """Return when a schedule would fire that is not stored."""
     return Foretold(
         description=calendar.describe(),
         shift=None if shift_ms is None else shift_ms / 1000,

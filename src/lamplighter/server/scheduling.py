@@ -86,7 +86,7 @@ ScheduleChange = msgspec.defstruct(
 
 
 def named(schedule_id: str | None, job_type: str) -> str:
-    """Give the id of a new schedule; draw one if none is given."""
+    """Return the id of a new schedule; draw one if none is given."""
     return f"{job_type}-{runtime.nonce()}" if schedule_id is None else schedule_id
 
 
@@ -273,7 +273,7 @@ def _moved(schedule_id: str, now: int, before: int) -> WrongState:
 
 
 def job_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what is said about the job of a schedule, as the options of a submission."""
+    """Return what is said about the job of a schedule, as the options of a submission."""
     found = {name: given.get(name) for name in _JOB}
     if isinstance(found["retry"], RetryPolicy):
         found["retry"] = found["retry"].to_retry()

@@ -149,7 +149,7 @@ class HttpService:
         return None if self._endpoint is None else self._endpoint.port
 
     async def inspector(self) -> Inspector:
-        """Give the reads of the store."""
+        """Return the reads of the store."""
         return (await self.client.engine()).inspector
 
     async def probe(self) -> None:
@@ -210,7 +210,7 @@ def unknown_schedule(schedule_id: str) -> UnknownSchedule:
 
 
 def checked_id(job_id: str) -> str:
-    """Give an id in its canonical form; what can be no id is the id of no job."""
+    """Return an id in its canonical form; what can be no id is the id of no job."""
     try:
         return check_id(job_id)
     except InvalidName as error:

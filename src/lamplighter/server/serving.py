@@ -70,7 +70,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Give the address under which a bound service is reached."""
+    """Return the address under which a bound service is reached."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

@@ -392,14 +392,14 @@ def _attempt_error(found: ErrorInfo) -> AttemptError:
 
 
 def log_line(found: Line, lease: int, of: Attempt | None) -> LogLine:
-    """Give one line of a log; when it was is said if its attempt is known."""
+    """Return one line of a log; when it was is said if its attempt is known."""
     known = of is not None and 0 <= found.at_ms <= _LONGEST_RUN_MS
     at = instant(of.started_at_ms + found.at_ms) if of is not None and known else None
     return LogLine(lease=lease, number=found.number, at=at, level=found.level, text=found.text)
 
 
 def job_type(row: TypeRow) -> JobType:
-    """Give one version of a job type."""
+    """Return one version of a job type."""
     return JobType(
         name=row.name,
         queue=row.queue,
@@ -417,7 +417,7 @@ def schema_of(row: TypeRow) -> dict[str, Any]:
 
 
 def queue(found: QueueInfo, principal: Principal) -> Queue:
-    """Give a queue."""
+    """Return a queue."""
     oldest = found.oldest_due_ms
     return Queue(
         name=found.name,
@@ -433,7 +433,7 @@ def queue(found: QueueInfo, principal: Principal) -> Queue:
 
 
 def tenant(found: TenantInfo, principal: Principal) -> Tenant:
-    """Give a tenant."""
+    """Return a tenant."""
     return Tenant(
         name=found.name,
         weight=found.weight,
@@ -450,7 +450,7 @@ def dead_groups(found: DeadLetterGroups) -> DeadGroups:
 
 
 def dead_group(found: DeadLetters) -> DeadGroup:
-    """Give dead letters with one cause; their frames stay with the operators of the store."""
+    """Return dead letters with one cause; their frames stay with the operators of the store."""
     return DeadGroup(
         fingerprint=found.fingerprint,
         type=found.type,
@@ -471,7 +471,7 @@ def brief_error(found: ErrorInfo | None) -> ErrorSummary | None:
 
 
 def worker(found: WorkerInfo) -> Worker:
-    """Give a worker."""
+    """Return a worker."""
     return Worker(
         id=found.id,
         host=found.host,
@@ -487,7 +487,7 @@ def worker(found: WorkerInfo) -> Worker:
 
 
 def error_summary(found: ErrorInfo | None) -> ErrorSummary | None:
-    """Give what callers see of an error."""
+    """Return what callers see of an error."""
     return None if found is None else ErrorSummary(type=found.type, message=found.message)
 
 

@@ -144,7 +144,7 @@ def _hiding(options: option.Options, secrets: Collection[str]) -> option.Options
 
 @lru_cache(maxsize=1024)
 def _no_options(tenant: str | None) -> option.Options:
-    """Give the options of a submission that says nothing, as most do."""
+    """Return the options of a submission that says nothing, as most do."""
     return option.read({"tenant": tenant})
 
 

@@ -177,7 +177,7 @@ class Fleet:
     # ── order ────────────────────────────────────────────────────────────────────────────────
 
     async def rescue(self) -> list[JobRecord]:
-        """Give back the jobs whose lease has ended; gives them as they are afterwards."""
+        """Release the jobs whose lease has ended; return them as they are afterwards."""
         rescued: dict[str, None] = {}
         while found := await self._engine.jobs.rescue(limit=BATCH):
             ids = [expired.claim.job.id for expired in found]
@@ -192,7 +192,7 @@ class Fleet:
     # ── reads ────────────────────────────────────────────────────────────────────────────────
 
     async def records(self, type: str | None = None) -> list[JobRecord]:
-        """Give all jobs, of one type or of any, in the order they were submitted."""
+        """Return all jobs, of one type or of any, in the order they were submitted."""
         return (await self._records(types=() if type is None else (type,)))[::-1]
 
     async def _records(self, *statuses: str, types: Sequence[str] = ()) -> list[JobRecord]:

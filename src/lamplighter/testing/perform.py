@@ -98,7 +98,7 @@ async def _perform(
 
 
 def _watched(job_type: JobType, raised: list[BaseException]) -> JobType:
-    """Give the type with a handler that runs on the loop and remembers what it raised."""
+    """Return the type with a handler that runs on the loop and remembers what it raised."""
     function, is_async = job_type.function, job_type.is_async
 
     async def handler(*args: Any, **kwargs: Any) -> object:

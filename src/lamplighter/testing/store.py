@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @contextlib.asynccontextmanager
 async def store(app: App, *, start: datetime | None = None) -> AsyncGenerator[Store]:
-    """Give the app a new, empty store and a clock that stands still; take both away at the end.
+    """Lend the app a new, empty store and a clock that stands still; take both away at the end.
 
     The store is a temporary SQLite file. The app's own store is never opened, and closed if it
     was open; it is opened again when the app is next used. ``start`` sets the clock.
@@ -123,7 +123,7 @@ class Store:
         return self.app.handle(claim.job.id)
 
     async def rescue(self) -> list[JobRecord]:
-        """Give back the jobs whose lease has ended, as they are afterwards.
+        """Release the jobs whose lease has ended; return them as they are afterwards.
 
         A lease ends when the clock was advanced by ``app.settings.lease``.
         """
@@ -132,7 +132,7 @@ class Store:
     # ── look ─────────────────────────────────────────────────────────────────────────────────
 
     def submitted(self, job: Job[..., Any] | str | None = None) -> list[Submission]:
-        """Give the jobs in the store, of one type or all, in the order they were submitted."""
+        """Return the jobs in the store, of one type or all, in the order they were submitted."""
         return self._wait_for(lambda: self._submitted(job))
 
     def assert_submitted(

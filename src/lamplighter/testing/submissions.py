@@ -184,7 +184,7 @@ def _check_options(job: Job[..., Any], given: Mapping[str, object], known: Seque
 def check_submitted(
     wanted: Expected, count: int | None, everything: Sequence[Submission]
 ) -> list[Submission]:
-    """Give the submissions that fit, or say what was submitted instead."""
+    """Return the submissions that fit, or say what was submitted instead."""
     found = [each for each in everything if wanted.fits(each)]
     if found and count in {None, len(found)}:
         return found

@@ -71,7 +71,7 @@ class SyncStore:
         )
 
     def rescue(self) -> list[JobRecord]:
-        """Give back the jobs whose lease has ended, as they are afterwards."""
+        """Release the jobs whose lease has ended; return them as they are afterwards."""
         return self._store.portal.run(self._store.rescue, instead="t.rescue()")
 
     def __repr__(self) -> str:

@@ -92,7 +92,7 @@ class Accounts:
         self._end(claim.job.type, outcome_of(settlement, answer), 1)
 
     def take(self) -> Tally:
-        """Give what happened since it was last asked."""
+        """Return what happened since it was last asked."""
         ends, self._ends = self._ends, Counter()
         lags, self._lags = self._lags, list(no_lags())
         stale, self._stale = self._stale, 0

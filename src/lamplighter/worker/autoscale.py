@@ -51,7 +51,7 @@ class Autoscale:
         self._idle_since: float | None = None
 
     def decide(self, now: float, size: int, busy: int, slots: int, backlog: int) -> int:
-        """Give the number of children there should be.
+        """Return the number of children there should be.
 
         ``size`` children of ``slots`` slots each are wanted now, ``busy`` handlers run, and
         ``backlog`` jobs are due and wait.

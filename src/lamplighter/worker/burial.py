@@ -102,7 +102,7 @@ class Burial:
             return len(free) - len(started)
 
     async def release(self, child: ChildProcess) -> None:
-        """Give back claims that were taken from a living child, once it has let go of them.
+        """Release claims that were taken from a living child, once it has let go of them.
 
         Nobody is charged: the worker has not vanished, it was only late. Until then the keeper
         goes on with the leases, or a rescuer would take the worker for lost.
@@ -229,7 +229,7 @@ class Burial:
 
 
 def suspects(child: ChildProcess) -> frozenset[str]:
-    """Give the types of the jobs one of which may have killed a dead child.
+    """Return the types of the jobs one of which may have killed a dead child.
 
     Known without the store: who asks it first lets other children claim more of them meanwhile.
     """

@@ -173,7 +173,7 @@ _OF_STRUCTLOG = frozenset(
 
 
 def said(record: logging.LogRecord) -> str:
-    """Give what a record says: its message, and the traceback if it has one.
+    """Return what a record says: its message, and the traceback if it has one.
 
     The record stays as it is: a formatter of the program, which comes later, would take over
     what it finds there.

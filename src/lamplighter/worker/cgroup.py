@@ -96,7 +96,7 @@ def find(proc: Path = Path("/proc/self")) -> Groups | None:
 
 
 def _own(proc: Path) -> Path | None:
-    """Give the folder of the group this process is in."""
+    """Return the folder of the group this process is in."""
     try:
         mounts = (proc / "mountinfo").read_text().splitlines()
         groups = (proc / "cgroup").read_text().splitlines()

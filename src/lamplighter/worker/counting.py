@@ -68,7 +68,7 @@ class Counts:
             ends[key] = ends.get(key, 0) + 1
 
     def take(self) -> Counted | None:
-        """Give what was counted, and begin anew; None: there is nothing to tell."""
+        """Return what was counted, and begin anew; None: there is nothing to tell."""
         times, errors = self._calls.take()
         before, self._dropped = self._dropped, outlet.dropped()
         dropped = self._dropped - before
@@ -100,7 +100,7 @@ def outcome_of(settlement: Settlement, answer: Settled) -> str:
 
 
 def _named(known: dict[str, Classes], name: str, bounds: tuple[float, ...]) -> Classes:
-    """Give the classes of a name that was not met before."""
+    """Return the classes of a name that was not met before."""
     if len(known) >= MOST:
         name = OTHER
     return known.setdefault(name, Classes(bounds))

@@ -142,7 +142,7 @@ def adopt_orphans() -> None:
 
 
 def children() -> set[int]:
-    """Give the processes that this one is the parent of, as far as the system tells."""
+    """Return the processes that this one is the parent of, as far as the system tells."""
     found: set[int] = set()
     with contextlib.suppress(OSError):
         for task in os.listdir("/proc/self/task"):  # noqa: PTH208 - twice as fast

@@ -33,7 +33,7 @@ class Ending:
         self._deadline = inf
 
     def within(self, grace: float) -> None:
-        """Give running jobs so many seconds; told again, the shorter time counts."""
+        """Allow running jobs so many seconds; told again, the shorter time counts."""
         self._deadline = min(self._deadline, runtime.boottime() + grace)
         self.begun.set()
 

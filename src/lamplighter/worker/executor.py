@@ -276,7 +276,7 @@ class Executor:
             runtime.spawn(self._start_when_drained(batch), name="start")
 
     def _warm_up(self, batch: list[Run]) -> list[tuple[int, float]]:
-        """Give runs whose process has to start the time for that; theirs begins later: `sent`."""
+        """Allow runs whose process has to start the time for that; theirs begins later: `sent`."""
         idle = 0 if self.processes is None else self.processes.idle
         for place, run in enumerate(batch):
             # That of a marked one is ready, and waits for it alone.
@@ -405,7 +405,7 @@ class Executor:
         self.fill()
 
     def tick(self) -> None:
-        """Give time to those who came further, stop those whose time is over. For the pulse."""
+        """Allow more time to runs that made progress, stop those whose time is over."""
         now = runtime.boottime()
         if self._vitals is not None:
             self._vitals.mend_loop()

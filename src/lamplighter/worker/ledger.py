@@ -132,7 +132,7 @@ class Ledger:
         return sum(entry.started and entry.hard_end is None for entry in self.entries.values())
 
     def at_work(self) -> frozenset[str]:
-        """Give the types of handlers that run, or whose results are not written; lost ones too."""
+        """Return the types of handlers that run or whose results are not written, lost ones too."""
         lost = (entry for entry in self.forsaken if entry.number in self.hanging)
         return frozenset(e.type for e in (*self.entries.values(), *lost) if e.started)
 

@@ -83,7 +83,7 @@ def apply(limits: Limits, *, grouped: bool = False) -> None:
 
 
 def allow_cpu(seconds: int) -> None:
-    """Give this process so many seconds of CPU time from now on; then it gets SIGXCPU."""
+    """Limit this process to so many seconds of CPU time from now on; then it gets SIGXCPU."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     # Rounded up: the system counts whole seconds, and a job gets no less than it was promised.

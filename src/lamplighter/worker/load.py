@@ -69,7 +69,7 @@ class Borrower(Protocol):
 
 
 def registry_of(found: object, spec: str) -> Registry:
-    """Give the job types of a loaded app, or say why it is none."""
+    """Return the job types of a loaded app, or say why it is none."""
     registry = getattr(found, "registry", None)
     if not isinstance(registry, Registry):
         raise InvalidApp(

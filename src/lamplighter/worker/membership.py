@@ -42,7 +42,7 @@ class Member(Protocol):
     serving: bool
 
     def member(self) -> NewWorker | None:
-        """Give what others may know of it, once there is something to know."""
+        """Return what others may know of it, once there is something to know."""
         ...
 
     def running(self) -> int:

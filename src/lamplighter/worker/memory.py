@@ -11,7 +11,7 @@ KNOWN = Path("/proc/self/statm").exists()
 
 
 def of(pid: int) -> int | None:
-    """Give the bytes of a process that are in memory; None: it is gone, or nobody tells."""
+    """Return the bytes of a process that are in memory; None: it is gone, or nobody tells."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):

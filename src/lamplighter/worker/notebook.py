@@ -58,7 +58,7 @@ _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
-    """Give a line as a terminal would show it in the end, without anything that moves its cursor.
+    """Return a line as a terminal would show it in the end, without anything that moves its cursor.
 
     Of what was overwritten after a carriage return, the last state stays.
     """
@@ -141,7 +141,7 @@ class Notebook:
         )
 
     def take(self, *, last: bool = False) -> Journal | None:
-        """Give what is new since the last time; ``last``: with the half line at the end."""
+        """Return what is new since the last time; ``last``: with the half line at the end."""
         with self._lock:
             if self._busy:
                 return None
@@ -202,7 +202,7 @@ class Notebook:
         self._halves[level] = text
 
     def _shrunk(self, level: str, text: str) -> str:
-        """Give as much of the beginning of a line as there is room for; count the rest."""
+        """Return as much of the beginning of a line as there is room for; count the rest."""
         body = text.rstrip("\r")
         start = body.rfind("\r") + 1
         if start:
@@ -275,7 +275,7 @@ class Notebook:
         self._pack(open_lines)
 
     def _shown(self, text: str, lost: int) -> str:
-        """Give a line as it is kept; ``lost`` characters at its end are missing already."""
+        """Return a line as it is kept; ``lost`` characters at its end are missing already."""
         if not text.isprintable():
             text = plain(text)
         if self._redact is not None and text:
@@ -372,7 +372,7 @@ class _Shelf:
         self._fresh.clear()
 
     def take(self, *, whole: bool) -> tuple[tuple[Piece, ...], tuple[int, int]]:
-        """Give what is new, and the range to drop if it has grown or if ``whole`` is wanted.
+        """Return what is new, and the range to drop if it has grown or if ``whole`` is wanted.
 
         The range always begins where the first half ends: whoever hears only of the last one
         misses nothing.
@@ -417,14 +417,14 @@ class Relay:
         self.put(Journal(progress=Progress(done=done, total=total, note=note[:NOTE_LIMIT])))
 
     def take(self, *, last: bool = False) -> Journal | None:
-        """Give what has come since the last time."""
+        """Return what has come since the last time."""
         with self._lock:
             journal, self._journal = self._journal, None
             return journal
 
 
 def _ends(pieces: Sequence[Piece], half: int) -> tuple[Piece, ...]:
-    """Give the first and the last pieces within the bounds; the middle goes."""
+    """Return the first and the last pieces within the bounds; the middle goes."""
     if sum(len(piece.data) + ROW for piece in pieces) <= 2 * half:
         return tuple(pieces)
     head = _fitting(pieces, half)
@@ -443,5 +443,5 @@ def _fitting(pieces: Iterable[Piece], room: int) -> list[Piece]:
 
 
 def _number(value: float) -> float:
-    """Give a plain number: subclasses and endless integers cannot be stored everywhere."""
+    """Return a plain number: subclasses and endless integers cannot be stored everywhere."""
     return int(value) if isinstance(value, int) and abs(value) <= _EXACT else float(value)

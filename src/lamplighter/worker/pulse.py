@@ -44,7 +44,7 @@ class Pulse:
             self._link.say(Resync(numbers))
 
     def answered(self) -> tuple[list[int], float]:
-        """Give what was asked and when, once the answer has come."""
+        """Return what was asked and when, once the answer has come."""
         asked, self._asked = self._asked or [], None
         return asked, self._asked_at
 

@@ -48,7 +48,7 @@ class Recorder(Service):
         """Number of the run that was looked at last: the next look begins behind it."""
 
     def last_words(self, run: Run) -> Journal | None:
-        """Give what the settle of a run should carry: all that the store is not known to have.
+        """Return what the settle of a run should carry: all that the store is not known to have.
 
         To be called once, in the same turn of the loop in which the run ceases to be running.
         """

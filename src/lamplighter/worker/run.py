@@ -55,7 +55,7 @@ class Notes(Protocol):
         ...
 
     def take(self, *, last: bool = False) -> Journal | None:
-        """Give what is new since the last time; ``last``: with the half line at the end."""
+        """Return what is new since the last time; ``last``: with the half line at the end."""
         ...
 
 

@@ -56,11 +56,11 @@ class Way:
         return runtime.boottime() < self._until
 
     def portion(self, room: int) -> int:
-        """Give how many of so many jobs to ask for."""
+        """Return how many of so many jobs to ask for."""
         return min(room, PORTION) if self.made else room
 
     def pause(self, claims: Sequence[Claim]) -> float:
-        """Give the seconds to wait after these were taken.
+        """Return the seconds to wait after these were taken.
 
         None if there are critical ones among them: more of these may follow.
         """

@@ -80,7 +80,7 @@ class Shared:
             self._loop.call_later(NO_THREAD_PAUSE, self._give_back, refused)
 
     def _arguments(self, run: Run) -> dict[str, Any] | None:
-        """Give what the handler is called with; None: its run has ended before it began."""
+        """Return what the handler is called with; None: its run has ended before it began."""
         try:
             arguments = run.type.decode(run.claim.job.args)
             if run.type.needs:

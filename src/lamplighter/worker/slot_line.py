@@ -253,7 +253,7 @@ class SlotEnd:
         return self._messages.pop(0)
 
     def halt(self) -> Halt | None:
-        """Give the next message if it is a halt and has arrived, without waiting."""
+        """Return the next message if it is a halt and has arrived, without waiting."""
         try:
             while not self._messages and self._receive(socket.MSG_DONTWAIT):
                 pass

@@ -293,7 +293,7 @@ class Slots:
         return slot.lacks_room or (slot.ready and not own)
 
     def _pause(self, slot: SlotProcess, run: Run) -> None:
-        """Give a run back that could not begin through no fault of its own, a little later."""
+        """Release a run that could not begin through no fault of its own, a little later."""
         failures = self._failures[slot.surroundings] = self._failures.get(slot.surroundings, 0) + 1
         run.entered = False
         _tell_broken(slot, run)

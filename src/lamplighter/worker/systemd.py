@@ -68,7 +68,7 @@ def stopping(status: str = "running jobs come to their end") -> bool:
 
 
 def watchdog() -> float | None:
-    """Give the seconds within which systemd wants a sign of life; None: it does not watch us."""
+    """Return the seconds within which systemd wants a sign of life; None: it does not watch us."""
     pid = os.environ.get("WATCHDOG_PID", "")
     if pid and pid != str(os.getpid()):
         return None

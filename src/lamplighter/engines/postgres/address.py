@@ -152,5 +152,5 @@ def _durable(text: str) -> bool:
 
 
 def user_of(where: str) -> str:
-    """Give the database user an address names, or nothing where the system's own name is used."""
+    """Return the database user an address names, or nothing where the system's own name is used."""
     return _read(where.partition("?")[0])[0].get("user", "")

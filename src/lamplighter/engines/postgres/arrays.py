@@ -31,7 +31,7 @@ def texts(values: Sequence[str]) -> str:
 
 
 def joined(parts: Sequence[bytes | None]) -> tuple[str, str, bytes] | tuple[None, None, None]:
-    """Give where each part starts and how long it is, and all of them in one piece.
+    """Return where each part starts and how long it is, and all of them in one piece.
 
     None has no length; if all are None, there is nothing to send.
     """

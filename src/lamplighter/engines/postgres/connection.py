@@ -38,7 +38,7 @@ class Doubts:
             self._unconfirmed = remark.message_primary or "no longer waiting for the standby"
 
     def taken(self) -> str | None:
-        """Give what was said since the last time, if it means that a commit may get lost."""
+        """Return what was said since the last time, if it means that a commit may get lost."""
         said, self._unconfirmed = self._unconfirmed, None
         return said
 

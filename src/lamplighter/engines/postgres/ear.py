@@ -95,7 +95,7 @@ class Ear:
             connection.let_go()
 
     def forget(self) -> list[object]:
-        """Give up the connection without touching it: it is the parent process's."""
+        """Abandon the connection without touching it: it is the parent process's."""
         self._forked = True
         inherited: list[object] = [self._connection, self._task]
         self._connection = self._task = None

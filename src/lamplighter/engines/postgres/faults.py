@@ -112,7 +112,7 @@ def breaks(error: psycopg.Error) -> bool:
 
 
 def explain(error: psycopg.Error, where: str) -> StoreError:
-    """Give the StoreError for an error of the driver at this address."""
+    """Return the StoreError for an error of the driver at this address."""
     code = error.sqlstate
     if code is None:
         return _without_code(error, where)

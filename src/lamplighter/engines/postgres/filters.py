@@ -13,7 +13,7 @@ PLACES = ", ".join(["%s"] * 6 + ["%s::bigint"] * 4)
 
 
 def parameters(which: Filter) -> tuple[object, ...]:
-    """Give all but the statuses, in the order of `fits`."""
+    """Return all but the statuses, in the order of `fits`."""
     return (
         wanted(which.types),
         wanted(which.queues),
@@ -29,5 +29,5 @@ def parameters(which: Filter) -> tuple[object, ...]:
 
 
 def wanted(names: Sequence[str]) -> list[str] | None:
-    """Give the names that a column can have. All others are the name of nothing."""
+    """Return the names that a column can have. All others are the name of nothing."""
     return [name for name in names if clean(name) == name] if names else None

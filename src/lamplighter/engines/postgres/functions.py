@@ -62,7 +62,7 @@ async def _script(connection: Connection, parts: Sequence[str]) -> None:
 
 
 async def _ours(connection: Connection) -> dict[int, tuple[str, str]]:
-    """Give the functions there are: how they are called, and where their rows stand."""
+    """Return the functions there are: how they are called, and where their rows stand."""
     cursor = await connection.execute(_OURS, (statements.function_names(), MARK))
     return {oid: (name, place) for oid, name, place in await cursor.fetchall()}
 

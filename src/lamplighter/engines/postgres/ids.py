@@ -50,7 +50,7 @@ class Uuids(bytes):
 
 
 def uuid(job_id: str) -> Uuid | None:
-    """Give an id as a parameter, or None if it cannot be one."""
+    """Return an id as a parameter, or None if it cannot be one."""
     try:
         return Uuid(_elements((job_id,))[4:])
     except ValueError:
@@ -58,7 +58,7 @@ def uuid(job_id: str) -> Uuid | None:
 
 
 def uuids(job_ids: Sequence[str]) -> Uuids:
-    """Give a list of ids as one parameter, in the same order."""
+    """Return a list of ids as one parameter, in the same order."""
     if not job_ids:
         return Uuids(_HEADER.pack(0, 0, UUID, 0, 1)[:12])
     try:
@@ -122,7 +122,7 @@ def _masks(count: int) -> list[tuple[int, int, int]]:
 
 
 def _elements(job_ids: Sequence[str]) -> bytes:
-    """Give the elements of an array; ValueError if one of them is no id."""
+    """Return the elements of an array; ValueError if one of them is no id."""
     if set(map(len, job_ids)) != {_LENGTH} or max(job_ids) >= "8":
         raise ValueError
     digits = (_SIXTEEN + _SIXTEEN.join(job_ids)).encode("ascii").translate(_TO_DIGITS)

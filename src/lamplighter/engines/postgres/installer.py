@@ -136,7 +136,7 @@ async def known(
 
 
 def program() -> int:
-    """Give the number of this version of lamplighter: it grows from release to release."""
+    """Return the number of this version of lamplighter: it grows from release to release."""
     parts = [int(part) for part in re.findall(r"\d+", metadata.version("lamplighter"))[:3]]
     major, minor, patch = (*parts, 0, 0, 0)[:3]
     return (major * 1000 + minor) * 1000 + patch
@@ -198,7 +198,7 @@ async def _check_strangers(
 
 
 async def _usable(connection: Connection, address: Address) -> server.Facts:
-    """Give what a server says that can keep a store, as well as the address asks for."""
+    """Return what a server says that can keep a store, as well as the address asks for."""
     facts = await server.read(connection, address.schema)
     server.check(facts, address)
     return facts
@@ -328,7 +328,7 @@ async def _until_done(
 
 @asynccontextmanager
 async def _connected(address: Address, deadline: float) -> AsyncGenerator[Connection]:
-    """Give a connection to a server that is new enough; errors come out explained."""
+    """Return a connection to a server that is new enough; errors come out explained."""
     connection = await connect_patiently(address, min(deadline, PATIENCE))
     try:
         server.check_version(connection, address)

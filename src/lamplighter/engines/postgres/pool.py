@@ -45,7 +45,7 @@ class Pools:
         self._closed = False
 
     def function(self, name: str) -> str:
-        """Give the full, quoted name of a function or table of the store."""
+        """Return the full, quoted name of a function or table of the store."""
         return f'"{self.schema}"."{name}"'
 
     async def rows(
@@ -160,7 +160,7 @@ class Pool:
         self._urgent.idle.clear()
 
     def forget(self) -> list[object]:
-        """Give up all connections without touching them: they are the parent process's."""
+        """Abandon all connections without touching them: they are the parent process's."""
         self._forked = True
         inherited: list[object] = list(self._open)
         self._open = set()
@@ -310,7 +310,7 @@ class Pool:
 
 
 async def _fetched(cursor: psycopg.AsyncCursor[Row]) -> list[Row]:
-    """Give the rows, if there can be any. To ask for their description would make it first."""
+    """Return the rows, if there can be any. To ask for their description would make it first."""
     result = cursor.pgresult
     return await cursor.fetchall() if result is not None and result.nfields else []
 

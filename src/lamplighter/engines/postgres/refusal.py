@@ -36,7 +36,7 @@ _NO_ANSWER = (
 
 
 async def with_code(error: Error, address: Address) -> Error:
-    """Give the same error with the code of the server's refusal, if it gave one."""
+    """Return the same error with the code of the server's refusal, if it gave one."""
     words = str(error).lower()
     if error.sqlstate is not None or any(one in words for one in _NO_ANSWER):
         return error

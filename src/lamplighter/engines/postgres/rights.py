@@ -73,7 +73,7 @@ NOBODY = Holders()
 
 
 async def holders(connection: Connection) -> Holders:
-    """Give those who may run jobs or look in the current schema, beside its owner."""
+    """Return those who may run jobs or look in the current schema, beside its owner."""
     cursor = await connection.execute(_HOLDERS, (list(GUARDED),))
     found = await cursor.fetchall()
     return Holders(
@@ -96,7 +96,7 @@ async def check(connection: Connection, names: Iterable[str]) -> None:
 
 
 async def give(connection: Connection, to: Holders) -> None:
-    """Give the rights, inside the caller's transaction; giving them twice changes nothing."""
+    """Grant the rights, inside the caller's transaction; giving them twice changes nothing."""
     if not (to.run or to.read):
         return
     cursor = await connection.execute(_FUNCTIONS, (CLOCK, statements.function_names()))

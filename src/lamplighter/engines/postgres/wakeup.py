@@ -83,7 +83,7 @@ class PostgresWakeup:
             self._sender = runtime.spawn(self._send(), name="postgres-notify")
 
     def word(self, topic: str) -> tuple[str, str] | None:
-        """Give what a submission may say itself: nothing within 10 ms of the last word."""
+        """Return what a submission may say itself: nothing within 10 ms of the last word."""
         _said.set(None)
         busy = self._sender is not None and not self._sender.done()
         full = self._muted_until is not None
@@ -199,5 +199,5 @@ def channel_of(schema: str) -> str:
 
 
 def hash_of(topic: str) -> str:
-    """Give the short form of a topic that is sent."""
+    """Return the short form of a topic that is sent."""
     return blake2b(topic.encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -53,7 +53,7 @@ def arguments_of(
 
 
 def _dues(jobs: Sequence[NewJob]) -> bytes:
-    """Give when each is due: a delay, or minus an instant; nothing if all are due now."""
+    """Return when each is due: a delay, or minus an instant; nothing if all are due now."""
     dues = array(
         "q",
         [

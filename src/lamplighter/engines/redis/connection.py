@@ -177,7 +177,7 @@ class Connection:
         self._fail(Lost("the server closed the connection"))
 
     def _answer(self) -> None:
-        """Give each complete reply to the one who has waited longest."""
+        """Hand each complete reply to the one who has waited longest."""
         gets, pending = self._parser.gets, self._pending
         while (reply := gets()) is not MORE:
             if not pending:
@@ -189,7 +189,7 @@ class Connection:
                 future.set_result(reply)
 
     def _look(self) -> None:
-        """Give up a connection whose server says nothing, or not what was asked for."""
+        """Abandon a connection whose server says nothing, or not what was asked for."""
         self._watch = None
         if not self._pending or self.closed:
             return

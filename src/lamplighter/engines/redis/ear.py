@@ -146,7 +146,7 @@ class Ear:
             connection.let_go()
 
     def forget(self) -> list[object]:
-        """Give up the connection without touching it: it is the parent process's."""
+        """Abandon the connection without touching it: it is the parent process's."""
         self._forked = True
         inherited: list[object] = [self._connection, self._task, dict(self._waiting)]
         self._connection = self._task = None
@@ -180,7 +180,7 @@ class Ear:
             self._told(topic, number.decode())
 
     async def _ask(self, profile: _Profile, seconds: float) -> list[bytes] | None:
-        """Give the numbers of the topics; None where the store does not know the profile."""
+        """Return the numbers of the topics; None where the store does not know the profile."""
         args: list[str | int] = [self._name, int(seconds * 1000), profile.name]
         now = runtime.monotonic()
         if profile.described is None or now >= profile.described + _DESCRIBED_SECONDS:

@@ -75,12 +75,12 @@ def breaks(error: ReplyError) -> bool:
 
 
 def code_of(error: ReplyError) -> str:
-    """Give the word in capitals with which an error of the server begins."""
+    """Return the word in capitals with which an error of the server begins."""
     return str(error).partition(" ")[0]
 
 
 def explain(error: Exception, address: Address) -> StoreError:
-    """Give the StoreError for what went wrong at this address."""
+    """Return the StoreError for what went wrong at this address."""
     where = address.shown
     if isinstance(error, ReplyError):
         return _said(error, address)

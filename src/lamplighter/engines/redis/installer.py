@@ -80,7 +80,7 @@ async def prepare(
 
 
 async def known(connection: Connection, address: Address) -> State:
-    """Give what is there, if this program may use it."""
+    """Return what is there, if this program may use it."""
     return _state(await _open(connection, address, "look"), address)
 
 
@@ -114,7 +114,7 @@ async def lacking(connection: Connection, address: Address) -> StoreError | None
 
 @asynccontextmanager
 async def connected(address: Address, deadline: float) -> AsyncGenerator[Connection]:
-    """Give a connection to a server that may just be starting; errors come out explained."""
+    """Return a connection to a server that may just be starting; errors come out explained."""
     try:
         connection = await _patiently(address, min(deadline, PATIENCE))
         try:

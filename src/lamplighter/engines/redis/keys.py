@@ -89,7 +89,7 @@ EXPIRING = frozenset({"news", "profiles", "knows", "waiters", "wake"})
 
 
 def shard_prefix(prefix: str, shard: int) -> str:
-    """Give what all keys of a shard begin with."""
+    """Return what all keys of a shard begin with."""
     return f"{{{prefix}:{shard}}}:"
 
 

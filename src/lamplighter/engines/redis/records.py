@@ -88,7 +88,7 @@ def body_of(job: NewJob, occurrence: bytes = b"") -> bytes:
 
 
 def occurrence_of(schedule_id: str, due_ms: int) -> bytes:
-    """Give what stands in a job for its schedule and what it was made for.
+    """Return what stands in a job for its schedule and what it was made for.
 
     `lua/lib/occurrence.lua` reads it, and a script may put another instant in its place.
     """
@@ -96,7 +96,7 @@ def occurrence_of(schedule_id: str, due_ms: int) -> bytes:
 
 
 def flags_of(job: NewJob) -> int:
-    """Give the flags of a new job, which stand in its head."""
+    """Return the flags of a new job, which stand in its head."""
     return (
         (0 if job.delivery is _AT_LEAST_ONCE else AT_MOST_ONCE)
         + (0 if job.schedule is None else SCHEDULE)
@@ -180,7 +180,7 @@ def holder_of(run: bytes) -> str:
 
 
 def last_lease(value: bytes) -> int:
-    """Give the number of the last claim that was written down; a running one is not."""
+    """Return the number of the last claim that was written down; a running one is not."""
     return _LEASE.unpack_from(value)[0]
 
 

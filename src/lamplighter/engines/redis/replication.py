@@ -34,7 +34,7 @@ class Replication:
         self._next: asyncio.Future[Any] | None = None
 
     def confirmed(self, place: tuple[bytes, bytes]) -> asyncio.Future[Any]:
-        """Give how many replicas will have all that was sent so far, or an error of the server.
+        """Return how many replicas will have all that was sent so far, or an error of the server.
 
         ``place`` is that of the first shard. The future is shared: shield it.
         """
@@ -83,7 +83,7 @@ class Replication:
 def _pass_on(
     marked: asyncio.Future[Any], counted: asyncio.Future[Any], future: asyncio.Future[Any]
 ) -> None:
-    """Give the count to those who wait, or why there is none."""
+    """Hand the count to those who wait, or the reason why there is none."""
     error = counted.exception()
     if error is not None:
         future.set_exception(error)

@@ -184,7 +184,7 @@ def _backfill_of(text: str) -> Backfill:
 
 
 def due_of_run(run: bytes) -> int:
-    """Give when a run was due."""
+    """Return when a run was due."""
     return _NOTED.unpack_from(run)[0]
 
 

@@ -55,7 +55,7 @@ class Script:
 
 @cache
 def script(name: str) -> Script:
-    """Give ``lua/<name>.lua``."""
+    """Return ``lua/<name>.lua``."""
     text = _flagged(_pasted(name)).encode()
     digest = hashlib.sha1(text, usedforsecurity=False).hexdigest()
     return Script(name, text, digest.encode())

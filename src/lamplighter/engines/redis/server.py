@@ -112,7 +112,7 @@ def parsed(info: bytes) -> dict[str, str]:
 
 
 def memory_of(said: dict[str, str]) -> Memory:
-    """Give what INFO says of the memory, as the server compares it with its limit."""
+    """Return what INFO says of the memory, as the server compares it with its limit."""
     used = _number(said.get("used_memory")) - _number(said.get("mem_not_counted_for_evict"))
     return Memory(limit=_number(said.get("maxmemory")), used=max(0, used))
 
@@ -239,7 +239,7 @@ def _flush(address: Address) -> str:
 
 
 def _less(facts: Facts) -> str:
-    """Give what the server does keep."""
+    """Return what the server does keep."""
     keeps = facts.log and facts.flush == "everysec" and not facts.flush_rests
     return "everysec" if keeps else "none"
 

@@ -17,7 +17,7 @@ MOST_SHARDS = 1 << ids.SHARD_BITS
 
 
 def shard_of(job_id: str, shards: int) -> int:
-    """Give the shard of a job. What is no id of ours is in none, so that any will do."""
+    """Return the shard of a job. What is no id of ours is in none, so that any will do."""
     if shards == 1:
         return 0
     try:
@@ -27,12 +27,12 @@ def shard_of(job_id: str, shards: int) -> int:
 
 
 def shard_of_schedule(tenant: str, schedule_id: str, shards: int) -> int:
-    """Give the shard of a schedule, its runs and its jobs."""
+    """Return the shard of a schedule, its runs and its jobs."""
     return 0 if shards == 1 else ids.shard_of_schedule(tenant, schedule_id) % shards
 
 
 def shard_of_text(text: str, shards: int) -> int:
-    """Give the shard for something that has no id: a name, a key. Always the same for one text."""
+    """Return the shard of a name or key, which have no id; always the same for one text."""
     return 0 if shards == 1 else zlib.crc32(text.encode("utf-8", "replace")) % shards
 
 

@@ -114,7 +114,7 @@ class Transport:
         return await self._persist(line, _Request(packed, wanted, words, shard), began)
 
     def packed(self, script: str, args: Sequence[Argument]) -> bytes | None:
-        """Give a call of a script on the first shard as it is sent, if it may be sent later.
+        """Return a call of a script on the first shard as it is sent, if it may be sent later.
 
         Where tests tell the store what time it is, it may not.
         """
@@ -142,7 +142,7 @@ class Transport:
         self._lines.clear()
 
     def forget(self) -> list[object]:
-        """Give up all connections without touching them: they are the parent process's."""
+        """Abandon all connections without touching them: they are the parent process's."""
         self._forked = True
         inherited: list[object] = [line for lines in self._lines.values() for line in lines]
         self._lines = {}

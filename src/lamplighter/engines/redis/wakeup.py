@@ -64,7 +64,7 @@ class RedisWakeup:
             self._voice().say(hash_of(topic), jobs)
 
     def word(self, job: NewJob) -> Sequence[str | int]:
-        """Give what the submission of one job is to tell, if there is anybody to be told now.
+        """Return what the submission of one job is to tell, if there is anybody to be told now.
 
         The task that submits it need not tell it again, unless that took unusually long: then the
         word may have come first. A shard can only tell its own; for others it is sent right behind.
@@ -203,5 +203,5 @@ def _forget_closed(
 
 @lru_cache(maxsize=1024)
 def hash_of(topic: str) -> str:
-    """Give the short form of a topic that is sent."""
+    """Return the short form of a topic that is sent."""
     return blake2b(topic.encode("utf-8", "replace"), digest_size=8).hexdigest()

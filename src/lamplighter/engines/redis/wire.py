@@ -28,7 +28,7 @@ class Parser(Protocol):
         ...
 
     def gets(self) -> Any:
-        """Give the next reply, or `MORE`. An error of the server is a ReplyError, not raised."""
+        """Return the next reply, or `MORE`. An error of the server is a ReplyError, not raised."""
         ...
 
 

@@ -19,7 +19,7 @@ class Calendar(ABC):
     __slots__ = ()
 
     def next_after(self, t: datetime) -> datetime | None:
-        """Give the first instant later than ``t``, or None: never again."""
+        """Return the first instant later than ``t``, or None: never again."""
         start = micros(t)
         with bounded():
             found = self._after(start)
@@ -30,7 +30,7 @@ class Calendar(ABC):
         return moment(found)
 
     def previous_before(self, t: datetime) -> datetime | None:
-        """Give the last instant earlier than ``t``, or None: never before.
+        """Return the last instant earlier than ``t``, or None: never before.
 
         As cheap as looking ahead: instants that were missed in between are not counted.
         """
@@ -44,7 +44,7 @@ class Calendar(ABC):
         return moment(found)
 
     def between(self, a: datetime, b: datetime) -> Iterator[datetime]:
-        """Give every instant later than ``a`` and not later than ``b``, in order."""
+        """Return every instant later than ``a`` and not later than ``b``, in order."""
         return self._between(micros(a), micros(b))
 
     def fires_at(self, t: datetime) -> bool:
@@ -78,11 +78,11 @@ class Calendar(ABC):
 
     @abstractmethod
     def _after(self, at: int) -> int | None:
-        """Give the first instant later than ``at``."""
+        """Return the first instant later than ``at``."""
 
     @abstractmethod
     def _before(self, at: int) -> int | None:
-        """Give the last instant earlier than ``at``."""
+        """Return the last instant earlier than ``at``."""
 
     def _fires(self, at: int) -> bool:
         """Tell whether ``at`` is one of the instants."""
@@ -90,7 +90,7 @@ class Calendar(ABC):
 
 
 def in_range(seconds: int | None) -> int | None:
-    """Give whole seconds as microseconds; beyond the years 1 to 9999 there is nothing."""
+    """Return whole seconds as microseconds; beyond the years 1 to 9999 there is nothing."""
     if seconds is None or not FIRST <= seconds <= LAST:
         return None
     return seconds * SECOND

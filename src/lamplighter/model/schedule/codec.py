@@ -25,7 +25,7 @@ _HINT = "give what encode(calendar) made"
 
 
 def encode(calendar: Calendar) -> dict[str, Any]:
-    """Give a calendar as data for JSON. The seed is not in it: it is the schedule's own name."""
+    """Return a calendar as data for JSON. The seed is not in it: it is the schedule's own name."""
     match calendar:
         case Cron():
             return {"kind": "cron", "expression": calendar.expression, **_clocks(calendar)}
@@ -54,7 +54,7 @@ def encode(calendar: Calendar) -> dict[str, Any]:
 
 
 def decode(document: Mapping[str, Any], seed: str = "", *, stored: bool = False) -> Calendar:
-    """Give the calendar that was encoded; ``seed`` decides what `H` stands for in it.
+    """Return the calendar that was encoded; ``seed`` decides what `H` stands for in it.
 
     ``stored``: it was made from what is stored, and so checked before. Nothing is searched for:
     whether a rule ever fires, and all that its COUNT names, is for those to find out who ask it.

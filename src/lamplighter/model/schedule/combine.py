@@ -91,7 +91,7 @@ class Except(Calendar):
             found = self._search(found, end)
 
     def _search(self, at: int, end: int) -> int | None:
-        """Give the first instant later than ``at`` and not later than ``end``."""
+        """Return the first instant later than ``at`` and not later than ``end``."""
         for _ in range(PATIENCE + 1):
             spend()
             found = self.base._after(at)  # noqa: SLF001
@@ -147,7 +147,7 @@ class Except(Calendar):
 
 
 def parts(calendar: Calendar) -> Iterable[Calendar]:
-    """Give the calendars of which a calendar is made, down to the innermost."""
+    """Return the calendars of which a calendar is made, down to the innermost."""
     match calendar:
         case Union(inner):
             for part in inner:

@@ -53,7 +53,7 @@ class Days(Calendar):
         return self._run(at // SECOND) is not None
 
     def end(self, at: int) -> int:
-        """Give the first instant, in microseconds, behind the days on which ``at`` lies."""
+        """Return the first instant, in microseconds, behind the days on which ``at`` lies."""
         second = at // SECOND
         low, high = self._covering(second)
         line = self._line
@@ -68,7 +68,7 @@ class Days(Calendar):
                 return second * SECOND
 
     def start(self, at: int) -> int:
-        """Give the first instant, in microseconds, of the days on which ``at`` lies."""
+        """Return the first instant, in microseconds, of the days on which ``at`` lies."""
         second = at // SECOND
         low, high = self._covering(second)
         line = self._line
@@ -82,7 +82,7 @@ class Days(Calendar):
                 return (second + 1) * SECOND
 
     def _covering(self, second: int) -> tuple[int, int]:
-        """Give the wall times between which the days around a second lie."""
+        """Return the wall times between which the days around a second lie."""
         run = self._run(second)
         if run is None:
             raise AssertionError(f"second {second} lies on none of the days")

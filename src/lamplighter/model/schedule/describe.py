@@ -211,7 +211,7 @@ def _numbers(mask: int, names: Sequence[str] = ()) -> str:
 
 
 def _ranges(mask: int, names: Sequence[str] = ()) -> list[str]:
-    """Give the values of a mask; three and more in a row as `9 to 17`."""
+    """Return the values of a mask; three and more in a row as `9 to 17`."""
     rows: list[list[int]] = []
     for value in bits(mask):
         if rows and rows[-1][-1] == value - 1:

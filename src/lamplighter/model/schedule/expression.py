@@ -59,7 +59,7 @@ class Expression:
         return self.days.exist(self._months)
 
     def next_wall(self, wall: int) -> int | None:
-        """Give the first wall time at or after this one."""
+        """Return the first wall time at or after this one."""
         if wall > LAST:
             return None
         number, rest = divmod(max(wall, FIRST), DAY)
@@ -79,7 +79,7 @@ class Expression:
         return number * DAY + self._times.first
 
     def previous_wall(self, wall: int) -> int | None:
-        """Give the last wall time at or before this one."""
+        """Return the last wall time at or before this one."""
         if wall < FIRST:
             return None
         number, rest = divmod(min(wall, LAST), DAY)
@@ -101,14 +101,14 @@ class Expression:
     # ── days ─────────────────────────────────────────────────────────────────────────────────
 
     def _mask(self, day: date) -> int:
-        """Give the days of the month in which a day lies."""
+        """Return the days of the month in which a day lies."""
         if not self._months >> day.month & 1:
             return 0
         begins = (day.toordinal() - day.day + 1) % 7
         return self.days.mask(_length(day.year, day.month), begins)
 
     def _next_month(self, year: int, month: int) -> int | None:
-        """Give the first day of the months behind this one, since 1970."""
+        """Return the first day of the months behind this one, since 1970."""
         while True:
             spend()
             left = self._months >> month + 1
@@ -124,7 +124,7 @@ class Expression:
                 return first - DAY_ZERO - 1 + low(mask)
 
     def _previous_month(self, year: int, month: int) -> int | None:
-        """Give the last day of the months before this one, since 1970."""
+        """Return the last day of the months before this one, since 1970."""
         while True:
             spend()
             left = self._months & (1 << month) - 1
@@ -166,7 +166,7 @@ def parse(text: str, seed: str) -> Expression:
 
 
 def _plain(text: str) -> str:
-    """Give the fields in capital letters; a macro gives those it stands for."""
+    """Return the fields in capital letters; a macro gives those it stands for."""
     if len(text) > LONGEST:
         raise InvalidOption(
             f"the cron expression {shown(text)} has {len(text)} characters",

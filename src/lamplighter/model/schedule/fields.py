@@ -110,7 +110,7 @@ class Reader:
         self._seed = seed
 
     def read(self, text: str) -> Values:
-        """Give the values, or say which part cannot be understood."""
+        """Return the values, or say which part cannot be understood."""
         field = self._field
         if text == "*":
             return Values(text, (1 << field.high + 1) - (1 << field.low))
@@ -274,7 +274,7 @@ class Reader:
 
 
 def draw(seed: str, position: int) -> int:
-    """Give the number that `H` takes for a seed and a field, the same one for ever.
+    """Return the number that `H` takes for a seed and a field, the same one for ever.
 
     The first eight bytes, as a big-endian number, of the SHA-256 of `position:seed` in UTF-8.
     Positions are those of six fields: second 0, minute 1, …, day-of-week 5.

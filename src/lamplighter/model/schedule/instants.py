@@ -26,7 +26,7 @@ DAY_ZERO = 719_163
 
 
 def micros(t: datetime) -> int:
-    """Give an aware datetime as microseconds since 1970; refuse one that is naive."""
+    """Return an aware datetime as microseconds since 1970; refuse one that is naive."""
     try:
         since = t - EPOCH
         return (since.days * DAY + since.seconds) * SECOND + since.microseconds
@@ -35,7 +35,7 @@ def micros(t: datetime) -> int:
 
 
 def moment(at: int) -> datetime:
-    """Give microseconds since 1970 as a datetime in UTC."""
+    """Return microseconds since 1970 as a datetime in UTC."""
     seconds, rest = divmod(at, SECOND)
     return EPOCH + timedelta(0, seconds, rest)
 

@@ -37,7 +37,7 @@ class Months:
         self._masks = [-1] * 28
 
     def mask(self, length: int, begins: int) -> int:
-        """Give the days of a month of this length that begins on this weekday (Sunday is 0).
+        """Return the days of a month of this length that begins on this weekday (Sunday is 0).
 
         Bit n stands for day n.
         """
@@ -82,7 +82,7 @@ class Months:
 
 
 def every(weekday: int, begins: int) -> int:
-    """Give the days on which a weekday falls, those behind the end of the month included."""
+    """Return the days on which a weekday falls, those behind the end of the month included."""
     first = 1 + (weekday - begins) % 7
     return 1 << first | 1 << first + 7 | 1 << first + 14 | 1 << first + 21 | 1 << first + 28
 
@@ -103,7 +103,7 @@ def _special(special: Special, length: int, begins: int) -> int:
 
 
 def _workday(day: int, length: int, begins: int) -> int:
-    """Give the day from Monday to Friday nearest to a day, without leaving the month."""
+    """Return the day from Monday to Friday nearest to a day, without leaving the month."""
     weekday = (begins + day - 1) % 7
     if weekday == _SATURDAY:
         return day - 1 if day > 1 else day + 2

@@ -54,7 +54,7 @@ class Touch:
 
 
 def preview(calendar: Calendar, after: datetime, count: int) -> list[Preview]:
-    """Give the next instants of a calendar, ``count`` of them if there are as many."""
+    """Return the next instants of a calendar, ``count`` of them if there are as many."""
     if type(count) is not int or not 1 <= count <= LIMIT:
         raise InvalidOption(
             f"a preview of {shown(count)} instants is not possible",
@@ -81,7 +81,7 @@ def _preview(calendar: Calendar, after: datetime, count: int) -> list[Preview]:
 
 
 def next_touch(calendar: Calendar, after: datetime) -> Touch | None:
-    """Give the next change of the clocks that touches a calendar, within about 100 years."""
+    """Return the next change of the clocks that touches a calendar, within about 100 years."""
     with bounded():
         found = [
             touch
@@ -122,12 +122,12 @@ def _effect(clocks: Clocks, change: Change) -> Effect:
 
 
 def _shown(wall: int) -> datetime:
-    """Give a wall time as a datetime without a zone, since it may not exist in it."""
+    """Return a wall time as a datetime without a zone, since it may not exist in it."""
     return EPOCH.replace(tzinfo=None) + timedelta(seconds=wall)
 
 
 def _firing(calendar: Calendar) -> list[Calendar]:
-    """Give the innermost calendars that add instants."""
+    """Return the innermost calendars that add instants."""
     match calendar:
         case Union(parts):
             return [inner for part in parts for inner in _firing(part)]

@@ -61,7 +61,7 @@ class Recurrence:
         """What has been counted so far, and whether that is all."""
 
     def next_wall(self, wall: int) -> int | None:
-        """Give the first wall time at or after this one."""
+        """Return the first wall time at or after this one."""
         if self._rule.count is not None:
             counted = self._count(wall)
             place = bisect_left(counted, wall)
@@ -71,7 +71,7 @@ class Recurrence:
         return found if found is not None and found <= self._end else None
 
     def previous_wall(self, wall: int) -> int | None:
-        """Give the last wall time at or before this one."""
+        """Return the last wall time at or before this one."""
         if self._rule.count is not None:
             counted = self._count(wall + 1)
             place = bisect_right(counted, wall)
@@ -286,7 +286,7 @@ class Recurrence:
         return None
 
     def _in_phase(self, start: int, end: int) -> Iterable[int]:
-        """Give the years of the interval from a year on, forward or back."""
+        """Yield the years of the interval from a year on, forward or back."""
         if self._partly and self._rule.interval >= 12:
             return _years_of_months(self._month - 1, self._rule.interval, start, end)
         yearly, reach = self._yearly, self._reach
@@ -304,14 +304,14 @@ class Recurrence:
         return mask
 
     def _week(self, day: int) -> int:
-        """Give the day with which a week begins."""
+        """Return the day with which a week begins."""
         # 1970 began with a Thursday.
         return day - (day + 3 - self._rule.wkst) % 7
 
     # ── positions ────────────────────────────────────────────────────────────────────────────
 
     def _period(self, day: int) -> tuple[int, int]:
-        """Give the first and the last day of the set in which positions count."""
+        """Return the first and the last day of the set in which positions count."""
         at = date.fromordinal(day + DAY_ZERO)
         match self._rule.freq:
             case 0:
@@ -455,7 +455,7 @@ def _year(day: int) -> int:
 
 @cache
 def _begins(year: int) -> int:
-    """Give the first day of a year, since 1970."""
+    """Return the first day of a year, since 1970."""
     return _ordinal(year, 1)
 
 
@@ -464,7 +464,7 @@ def _mask(values: Iterable[int]) -> int:
 
 
 def _ordinal(year: int, month: int) -> int:
-    """Give the first day of a month since 1970; months behind December are those of next year."""
+    """Return the first day of a month since 1970; months behind December are those of next year."""
     # Beyond the last year there is no date, but a December has to end.
     if month > 12:
         return date(year, 12, 31).toordinal() + 1 - DAY_ZERO

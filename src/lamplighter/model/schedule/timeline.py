@@ -42,14 +42,14 @@ class Timeline:
         return self.times[-1] if self.last else -_NEVER
 
     def stretch(self, at: int) -> tuple[int, int]:
-        """Give the number of the stretch that holds an instant, and its shift."""
+        """Return the number of the stretch that holds an instant, and its shift."""
         shift = 0
         if at >= self._full:
             shift = (at - self._fold) // CYCLE * CYCLE
         return bisect_right(self.times, at - shift), shift
 
     def place(self, wall: int) -> tuple[int, int]:
-        """Give the stretch in which a wall time is first shown, and its shift.
+        """Return the stretch in which a wall time is first shown, and its shift.
 
         Where the clocks skip it, that is the stretch before the gap, which ends before it.
         """
@@ -59,6 +59,6 @@ class Timeline:
         return bisect_right(self._highs, wall - shift), shift
 
     def offset(self, at: int) -> int:
-        """Give the distance from UTC at an instant, in seconds to the east."""
+        """Return the distance from UTC at an instant, in seconds to the east."""
         number, _ = self.stretch(at)
         return self.offsets[number]

@@ -36,7 +36,7 @@ class Times:
                     yield hour * 3600 + minute * 60 + second
 
     def next(self, time: int) -> int:
-        """Give the first time at or after this one."""
+        """Return the first time at or after this one."""
         hour, rest = divmod(time, 3600)
         minute, second = divmod(rest, 60)
         if self.hours >> hour & 1:
@@ -53,7 +53,7 @@ class Times:
         return -1
 
     def previous(self, time: int) -> int:
-        """Give the last time at or before this one."""
+        """Return the last time at or before this one."""
         hour, rest = divmod(time, 3600)
         minute, second = divmod(rest, 60)
         if self.hours >> hour & 1:
@@ -71,17 +71,17 @@ class Times:
 
 
 def low(mask: int) -> int:
-    """Give the smallest value of a mask that is not empty."""
+    """Return the smallest value of a mask that is not empty."""
     return (mask & -mask).bit_length() - 1
 
 
 def high(mask: int) -> int:
-    """Give the largest value of a mask that is not empty."""
+    """Return the largest value of a mask that is not empty."""
     return mask.bit_length() - 1
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Give the values of a mask, the smallest first."""
+    """Return the values of a mask, the smallest first."""
     while mask:
         yield low(mask)
         mask &= mask - 1

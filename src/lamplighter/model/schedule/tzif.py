@@ -31,7 +31,7 @@ _Changes = list[tuple[int, int]]
 
 
 def read(data: bytes) -> Timeline:
-    """Give all changes of a zone's clocks, those of its rule for the future included."""
+    """Return all changes of a zone's clocks, those of its rule for the future included."""
     counts = _HEADER.unpack_from(data)[2:]
     # The first half of the file has 32-bit numbers for old programs; ours are in the second.
     start = _HEADER.size + _size(counts, 4)

@@ -28,11 +28,11 @@ class Pattern(Protocol):
     """A set of wall times, in seconds. None is the answer beyond the years 1 to 9999."""
 
     def next_wall(self, wall: int) -> int | None:
-        """Give the first wall time at or after this one."""
+        """Return the first wall time at or after this one."""
         ...
 
     def previous_wall(self, wall: int) -> int | None:
-        """Give the last wall time at or before this one."""
+        """Return the last wall time at or before this one."""
         ...
 
 
@@ -74,7 +74,7 @@ class Clocks:
     both: bool
 
     def after(self, start: int) -> int | None:
-        """Give the first instant at or after ``start``."""
+        """Return the first instant at or after ``start``."""
         spend()
         start = max(start, FIRST)
         line = self.line
@@ -100,7 +100,7 @@ class Clocks:
         return first
 
     def before(self, end: int) -> int | None:
-        """Give the last instant at or before ``end``."""
+        """Return the last instant at or before ``end``."""
         spend()
         end = min(end, LAST)
         line = self.line
@@ -137,7 +137,7 @@ class Clocks:
         return at if at >= FIRST else None
 
     def changes(self, after: int, count: int) -> Iterator[Change]:
-        """Give the next changes of the clocks, later than ``after``."""
+        """Return the next changes of the clocks, later than ``after``."""
         line = self.line
         for _ in range(count):
             i, shift = line.stretch(after)
@@ -147,7 +147,7 @@ class Clocks:
             yield Change(after, line.offsets[i], line.offsets[i + 1])
 
     def affected(self, change: Change) -> int | None:
-        """Give the first wall time of the pattern that a change skips or doubles."""
+        """Return the first wall time of the pattern that a change skips or doubles."""
         found = self.pattern.next_wall(change.low)
         return found if found is not None and found < change.high else None
 
@@ -171,7 +171,7 @@ class Clocks:
         return None
 
     def _first(self, wall: int) -> int | None:
-        """Give the instant of the first wall time from here, the first where there are two."""
+        """Return the instant of the first wall time from here, the first where there are two."""
         line = self.line
         swallowed = 0
         while swallowed <= _PATIENCE:
@@ -191,7 +191,7 @@ class Clocks:
         return None
 
     def _again(self, i: int, shift: int, wall: int) -> int | None:
-        """Give the first that comes again, when this wall time is one that will come again."""
+        """Return the first that comes again, when this wall time is one that will come again."""
         line = self.line
         if i == line.last:
             return None
@@ -202,6 +202,6 @@ class Clocks:
         return None if found is None or found >= at + offset else found - then
 
     def _second(self, change: Change, end: int) -> int | None:
-        """Give the last of an overlap's second times up to ``end``."""
+        """Return the last of an overlap's second times up to ``end``."""
         found = self.pattern.previous_wall(min(change.high - 1, end + change.after))
         return None if found is None or found < change.low else found - change.after

@@ -59,7 +59,7 @@ class Years:
         return mask
 
     def _weekdays(self, begins: int, year: int, months: tuple[int, ...]) -> int:
-        """Give weekdays; those with a number count within months, or within the year."""
+        """Return weekdays; those with a number count within months, or within the year."""
         by_month = self._rule.freq == 1 or bool(self._rule.months)
         spans = months[1:] if by_month else (year,)
         found = 0
@@ -109,7 +109,7 @@ def _month_days(numbers: tuple[int, ...], months: tuple[int, ...]) -> int:
 
 
 def _members(numbers: tuple[int, ...], span: int) -> int:
-    """Give the days with these numbers of a span without holes; -1 is its last day."""
+    """Return the days with these numbers of a span without holes; -1 is its last day."""
     start, end = low(span), high(span)
     days = [start + number - 1 if number > 0 else end + 1 + number for number in numbers]
     # 31 and -1 may be the same day, which is named once.
@@ -117,7 +117,7 @@ def _members(numbers: tuple[int, ...], span: int) -> int:
 
 
 def _weeks(rule: Rule, kind: _Kind) -> int:
-    """Give the days in weeks with these numbers; week 1 has at least four days in its year."""
+    """Return the days in weeks with these numbers; week 1 has at least four days in its year."""
     leap, begins, leap_before, leap_after = kind
     here, before, after = 365 + leap, 365 + leap_before, 365 + leap_after
     place = (begins - rule.wkst) % 7
@@ -139,5 +139,5 @@ def _weeks(rule: Rule, kind: _Kind) -> int:
 
 
 def _first_week(place: int) -> int:
-    """Give the first day of week 1, when a year begins this far behind the start of a week."""
+    """Return the first day of week 1, when a year begins this far behind the start of a week."""
     return -place if place <= 3 else 7 - place

@@ -23,24 +23,24 @@ _PACKAGE = "tzdata"
 
 
 def zone(name: str) -> ZoneInfo:
-    """Give the zone of this name, for showing instants in it."""
+    """Return the zone of this name, for showing instants in it."""
     return _zone(check_zone(name))
 
 
 def timeline(name: str) -> Timeline:
-    """Give all changes of the clocks of the zone of this name."""
+    """Return all changes of the clocks of the zone of this name."""
     return _timeline(check_zone(name))
 
 
 @cache
 def tzdata_version() -> str:
-    """Give the version of the time zone database, as in ``2026a``."""
+    """Return the version of the time zone database, as in ``2026a``."""
     return str(import_module(_PACKAGE).IANA_VERSION)
 
 
 @cache
 def zone_names() -> frozenset[str]:
-    """Give the names of all zones there are."""
+    """Return the names of all zones there are."""
     return frozenset(_read("zones").decode("utf-8").split())
 
 

@@ -99,7 +99,7 @@ def jobs_of(tenant: str, count: int, *, type: str = "work", delay_ms: int = 0) -
 
 
 def spread(jobs: Iterable[NewJob]) -> list[NewJob]:
-    """Give the same jobs with ids in one shard after the other, but for those with a key."""
+    """Return the same jobs with ids in one shard after the other, but for those with a key."""
     return [
         job if job.key is not None else replace(job, id=new_id(home + number))
         for number, job in enumerate(jobs)
@@ -158,7 +158,7 @@ def request(
 
 
 def with_quotas(asked: ClaimRequest, *quotas: tuple[str, int]) -> ClaimRequest:
-    """Give a request its queues with their quotas."""
+    """Return a request with its queues and their quotas."""
     return replace(asked, queues=quotas)
 
 
@@ -298,5 +298,5 @@ async def rescue_and_claim_again(engine: Engine, first: Claim) -> Claim:
 
 
 def answers(changes: Sequence[Changed]) -> list[ChangeAnswer]:
-    """Give the bare answers of an operator's verb."""
+    """Return the bare answers of an operator's verb."""
     return [change.answer for change in changes]

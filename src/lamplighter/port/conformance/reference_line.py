@@ -118,7 +118,7 @@ class Lines:
     def next(
         self, queue: str, request: ClaimRequest, rows: Iterable[Row], now: int
     ) -> tuple[Row, bool] | None:
-        """Give the job that is next in a queue, and whether it goes out of turn."""
+        """Return the job that is next in a queue, and whether it goes out of turn."""
         heads = {
             turn: head
             for turn, head in _heads(rows).items()

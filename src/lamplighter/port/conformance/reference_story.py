@@ -63,7 +63,7 @@ class Story:
             self.pieces.pop((lease, number), None)
 
     def logs(self) -> list[LogPiece]:
-        """Give all pieces in their order."""
+        """Return all pieces in their order."""
         return [
             LogPiece(lease, Piece(number, data))
             for (lease, number), data in sorted(self.pieces.items())

@@ -56,7 +56,7 @@ OTHERS = ("other", "", "ac\0me", "acme\ud800")
 
 
 def at(minutes: float) -> int:
-    """Give the instant so many minutes after the clock's start."""
+    """Return the instant so many minutes after the clock's start."""
     return START_MS + int(minutes * MINUTE)
 
 
@@ -85,7 +85,7 @@ def new_schedule(
 
 
 def neighbours(engine: Engine, number: int) -> list[str]:
-    """Give ids of schedules that are in the same part of the store, in their order."""
+    """Return ids of schedules that are in the same part of the store, in their order."""
     parts = engine.capabilities.shards
     names = (f"schedule {n:05}" for n in count())
     home = builders.home % parts
@@ -247,5 +247,5 @@ async def end(engine: Engine, how: Callable[[Claim], Settlement] = completed) ->
 
 
 def wishes(changes: Iterable[ScheduleChanged]) -> list[ScheduleAnswer]:
-    """Give the bare answers of an operator's verb."""
+    """Return the bare answers of an operator's verb."""
     return [change.answer for change in changes]

@@ -69,7 +69,7 @@ class ModelSchedule:
     runs: dict[int, ModelRun] = field(default_factory=dict[int, ModelRun])
 
     def queued(self) -> list[ModelRun]:
-        """Give the queued runs, the earliest due first."""
+        """Return the queued runs, the earliest due first."""
         return [run for _, run in sorted(self.runs.items()) if run.state is RunState.QUEUED]
 
     def covers(self, skip: Skip) -> bool:
@@ -274,7 +274,7 @@ class ScheduleReference:
                     self.woken.add(job.schedule)
 
     def run_of(self, job_id: str) -> ModelRun | None:
-        """Give the run that names a job."""
+        """Return the run that names a job."""
         runs = self.schedules[self.jobs[job_id].schedule].runs.values()
         return next((run for run in runs if run.job_id == job_id), None)
 

@@ -104,7 +104,7 @@ async def list_audit(request: Request[AuditQuery, None]) -> Reply:
 
 
 def _tenant(query: AuditQuery, principal: Principal) -> str | None:
-    """Give the tenant that is asked about; whoever has one of their own asks about that."""
+    """Return the tenant that is asked about; whoever has one of their own asks about that."""
     if query.tenant is None:
         return principal.tenant
     try:

@@ -29,7 +29,7 @@ def file_answers(media: str, text: str, example: str) -> tuple[Answer, Answer]:
     errors=[UnknownPath],
 )
 async def page(request: Request[Nothing, None]) -> Reply:
-    """Give the page; whoever has no token is asked for one there."""
+    """Return the page; whoever has no token is asked for one there."""
     return sent(request, _file("index.html"), ASK_AGAIN)
 
 
@@ -42,7 +42,7 @@ async def page(request: Request[Nothing, None]) -> Reply:
     errors=[UnknownPath],
 )
 async def sign(request: Request[Nothing, None]) -> Reply:
-    """Give the picture."""
+    """Return the picture."""
     return sent(request, _file("favicon.svg"), ASK_AGAIN)
 
 
@@ -55,7 +55,7 @@ async def sign(request: Request[Nothing, None]) -> Reply:
     errors=[UnknownPath],
 )
 async def file(request: Request[Nothing, None]) -> Reply:
-    """Give one of the files; their names change with their content."""
+    """Return one of the files; their names change with their content."""
     return sent(request, _file(f"assets/{request.path['name']}"), FOR_EVER)
 
 

@@ -16,7 +16,7 @@ from lamplighter.server.routes.console import file_answers, sent
     answers=file_answers(HTML, "The page.", "<!doctype html>"),
 )
 async def page(request: Request[Nothing, None]) -> Reply:
-    """Give the page, made of the same document that programs get."""
+    """Return the page, made of the same document that programs get."""
     return sent(request, request.service.reference, ASK_AGAIN)
 
 
@@ -28,5 +28,5 @@ async def page(request: Request[Nothing, None]) -> Reply:
     answers=file_answers(CSS, "The style sheet.", "body {}"),
 )
 async def style(request: Request[Nothing, None]) -> Reply:
-    """Give the style sheet."""
+    """Return the style sheet."""
     return sent(request, reference.style(), ASK_AGAIN)

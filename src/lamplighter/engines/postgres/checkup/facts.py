@@ -148,18 +148,18 @@ class Facts:
     """Somebody else than the owner of the store who has a hand in its schema."""
 
     def setting(self, name: str, default: str = "") -> str:
-        """Give the value of a setting for our session."""
+        """Return the value of a setting for our session."""
         found = self.settings.get(name)
         return default if found is None else found.value
 
     def number(self, name: str) -> int:
-        """Give the value of a setting that is a number; 0 where the server has no such setting."""
+        """Return the value of a numeric setting; 0 where the server has no such setting."""
         return int(self.setting(name, "0"))
 
 
 @cache
 def statement() -> str:
-    """Give the statement that asks for all of it."""
+    """Return the statement that asks for all of it."""
     folder = resources.files("lamplighter.engines.postgres.checkup")
     return folder.joinpath("facts.sql").read_text(encoding="utf-8")
 

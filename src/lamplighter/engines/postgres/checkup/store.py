@@ -66,7 +66,7 @@ def parts(facts: Facts) -> Finding:
 
 
 def expected() -> list[tuple[str, str]]:
-    """Give what the migrations make: kind and name."""
+    """Return what the migrations make: kind and name."""
     return [found for step in statements.migrations() for found in _PART.findall(step)]
 
 

@@ -102,7 +102,7 @@ async def _read(connection: Connection, address: Address, lease_ms: int) -> Fact
 async def _state(
     connection: Connection, address: Address, host: server.Facts
 ) -> tuple[installer.State, tuple[str, str] | None]:
-    """Give what the schema holds, or why the store would not be opened."""
+    """Return what the schema holds, or why the store would not be opened."""
     try:
         async with connection.transaction():
             return await installer.known(connection, address, host, migrate=False), None
@@ -114,7 +114,7 @@ async def _state(
 
 
 async def _skew(connection: Connection) -> tuple[float, float]:
-    """Give how far the server's clock is ahead of ours, and how far off that may be."""
+    """Return how far the server's clock is ahead of ours, and how far off that may be."""
     best = (0.0, float("inf"))
     for _ in range(_LOOKS):
         began, tick = runtime.now_ms(), runtime.monotonic()

@@ -16,7 +16,7 @@ _AROUND = NOW + 1
 
 
 async def explain(call: Call, job_id: str) -> Explanation | None:
-    """Give all reasons, the most decisive first."""
+    """Return all reasons, the most decisive first."""
     rows = await call.rows(
         f"SELECT seen.*, clock.now, around.* FROM {clock(call)} "
         f"CROSS JOIN {call.function('read_jobs')}(%s) AS seen "

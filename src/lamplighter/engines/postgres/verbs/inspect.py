@@ -44,7 +44,7 @@ MORE = 36
 
 
 async def job(call: Call, job_id: str) -> JobRecord | None:
-    """Give one job."""
+    """Return one job."""
     rows = await call.rows(
         f"SELECT seen.*, clock.now FROM {clock(call)} "
         f"CROSS JOIN {call.function('read_jobs')}(%s) AS seen",
@@ -84,7 +84,7 @@ async def jobs(call: Call, which: Filter, limit: int, cursor: str | None) -> Job
 
 
 def clock(call: Call) -> str:
-    """Give the part of a statement that reads the clock, once."""
+    """Return the part of a statement that reads the clock, once."""
     return f"(SELECT {call.function('now_ms')}() AS now) AS clock"
 
 
@@ -111,7 +111,7 @@ async def queues(call: Call, most: int, name: str | None = None) -> list[QueueIn
 
 
 async def queue(call: Call, name: str) -> QueueInfo | None:
-    """Give one queue with what waits and runs in it."""
+    """Return one queue with what waits and runs in it."""
     if texts.clean(name) != name:
         return None
     return next(iter(await queues(call, COUNT_LIMIT, name)), None)
@@ -159,7 +159,7 @@ async def tenants(call: Call) -> list[TenantInfo]:
 
 
 async def tenant(call: Call, name: str) -> TenantInfo | None:
-    """Give one tenant with settings or jobs."""
+    """Return one tenant with settings or jobs."""
     if texts.clean(name) != name:
         return None
     rows = await call.rows(
@@ -229,7 +229,7 @@ async def attempts(call: Call, job_id: str, until: int | None, limit: int) -> li
 async def logs(
     call: Call, job_id: str, tenant: str | None, after: tuple[int, int] | None, limit: int
 ) -> list[LogPiece]:
-    """Give pieces of a job's log behind a place."""
+    """Return pieces of a job's log behind a place."""
     if texts.is_nobody(tenant):
         return []
     rows = await call.rows(

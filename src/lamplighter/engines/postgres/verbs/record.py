@@ -37,7 +37,7 @@ async def record(call: Call, recordings: Sequence[Recording]) -> list[Recorded]:
 
 
 def journals(given: Sequence[Journal | None]) -> tuple[object, ...]:
-    """Give what journals say as columns: progress and drops of each, then all pieces.
+    """Return what journals say as columns: progress and drops of each, then all pieces.
 
     Columns in which there is nothing are None.
     """

@@ -28,7 +28,7 @@ class Herald(Protocol):
     """Tells those who wait that there is work."""
 
     def word(self, topic: str) -> tuple[str, str] | None:
-        """Give a channel and what to say there now, or None if it is to be said later."""
+        """Return a channel and what to say there now, or None if it is to be said later."""
         ...
 
     def said(self, topic: str) -> None:
@@ -100,13 +100,13 @@ async def _submit_one(call: Call, job: NewJob, herald: Herald | None) -> Submitt
 
 
 def columns(jobs: Sequence[NewJob]) -> tuple[object, ...]:
-    """Give jobs as parameters for a verb that knows their schedules and does without keys."""
+    """Return jobs as parameters for a verb that knows their schedules and does without keys."""
     *others, _, held, _ = _options(jobs)
     return (*_lanes(jobs), *_essentials(jobs), *others, held)
 
 
 def _lanes(jobs: Sequence[NewJob]) -> tuple[object, ...]:
-    """Give the lanes of all jobs, the ids, and the lane of each job unless there is only one."""
+    """Return the lanes of all jobs, the ids, and the lane of each job unless there is only one."""
     lanes: dict[tuple[str, int, str, str], int] = {}
     of_jobs = [
         lanes.setdefault((job.queue, job.level, job.type, job.requirement), len(lanes) + 1)
@@ -124,7 +124,7 @@ def _lanes(jobs: Sequence[NewJob]) -> tuple[object, ...]:
 
 
 def _essentials(jobs: Sequence[NewJob]) -> tuple[object, ...]:
-    """Give tenants and arguments."""
+    """Return tenants and arguments."""
     tenants = [job.tenant for job in jobs]
     if len(set(tenants)) == 1:
         tenants = tenants[:1]
@@ -132,7 +132,7 @@ def _essentials(jobs: Sequence[NewJob]) -> tuple[object, ...]:
 
 
 def _options(jobs: Sequence[NewJob]) -> tuple[object, ...]:
-    """Give what most submissions do without; a column in which nobody has anything is None."""
+    """Return what most submissions do without; a column in which nobody has anything is None."""
     extras = _unless_all(
         None,
         [None if j.extras is NO_EXTRAS else texts.extras_to_text(j.extras) for j in jobs],

@@ -34,7 +34,7 @@ async def revoke_token(call: Call, prefix: str, by: str, reason: str) -> ChangeA
 
 
 async def token(call: Call, prefix: str) -> TokenRecord | None:
-    """Give one token."""
+    """Return one token."""
     if clean(prefix) != prefix:
         return None
     rows = await call.rows(f"SELECT * FROM {call.function('read_token')}(%s)", (prefix,))

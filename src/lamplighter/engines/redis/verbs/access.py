@@ -53,7 +53,7 @@ async def revoke_token(call: Call, prefix: str, by: str, reason: str) -> ChangeA
 
 
 async def token(call: Call, prefix: str) -> TokenRecord | None:
-    """Give one token."""
+    """Return one token."""
     name = texts.clean(prefix)
     now, *parts = await call.run("inspect_tokens", (f"[{name}", 1))
     # Where there is none, the next one is told.

@@ -64,7 +64,7 @@ async def queues(call: Call, most: int) -> list[QueueInfo]:
 
 
 async def queue(call: Call, name: str) -> QueueInfo | None:
-    """Give one queue with what waits and runs in it."""
+    """Return one queue with what waits and runs in it."""
     if texts.clean(name) != name:
         return None
     there, info = await one_queue(call, name)
@@ -216,7 +216,7 @@ async def tenants(call: Call) -> list[TenantInfo]:
 
 
 async def tenant(call: Call, name: str) -> TenantInfo | None:
-    """Give one tenant with settings or jobs."""
+    """Return one tenant with settings or jobs."""
     if texts.clean(name) != name:
         return None
     waiting = running = 0
@@ -279,7 +279,7 @@ async def names_of(call: Call, which: str, shard: int) -> AsyncIterator[dict[str
 
 
 async def _every(call: Call, which: str, shard: int) -> dict[str, bytes]:
-    """Give all at once."""
+    """Return all of it at once."""
     found: dict[str, bytes] = {}
     async for page in names_of(call, which, shard):
         found.update(page)

@@ -96,7 +96,7 @@ def _told(error: StoreError | None) -> tuple[str, str] | None:
 async def _state(
     connection: Connection, address: Address
 ) -> tuple[installer.State, tuple[str, str] | None]:
-    """Give what is under the prefix, or why the store would not be opened."""
+    """Return what is under the prefix, or why the store would not be opened."""
     try:
         return await installer.known(connection, address), None
     except LamplighterError as error:
@@ -104,7 +104,7 @@ async def _state(
 
 
 async def _look(connection: Connection) -> tuple[float, float]:
-    """Give how far the server's clock is ahead of ours, and how long an answer takes.
+    """Return how far the server's clock is ahead of ours, and how long an answer takes.
 
     Both of the quickest of a few answers: what is slower says more about us.
     """

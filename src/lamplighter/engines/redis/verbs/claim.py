@@ -132,7 +132,7 @@ def _first(call: Call, request: ClaimRequest) -> int:
 
 
 def _left(request: ClaimRequest, taken: Sequence[Claim]) -> ClaimRequest:
-    """Give what a request still has room for."""
+    """Return what a request still has room for."""
     if not taken:
         return request
     counts = Counter(one.job.queue for one in taken)
@@ -145,7 +145,7 @@ def _left(request: ClaimRequest, taken: Sequence[Claim]) -> ClaimRequest:
 
 
 async def repeated(call: Call, request: ClaimRequest) -> Claimed:
-    """Give what still runs under a request that was answered before, in the same order."""
+    """Return what still runs under a request that was answered before, in the same order."""
     first = _first(call, request)
     places = {queue: place for place, (queue, _) in enumerate(request.queues)}
 

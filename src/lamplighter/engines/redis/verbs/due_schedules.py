@@ -71,7 +71,7 @@ async def _ask_all(call: Call, limit: int, lease_ms: int, order: int) -> list[An
 
 
 def _read(said: Sequence[Any]) -> list[tuple[int, DueSchedule]]:
-    """Give the schedules, each with the time since which it is due."""
+    """Return the schedules, each with the time since which it is due."""
     _, _, dues, names, values, specs = said
     return [
         (since, due_of(name, value, spec or b""))

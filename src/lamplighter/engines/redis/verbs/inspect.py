@@ -27,7 +27,7 @@ _COUNTED = frozenset({"running", "succeeded", "dead", "cancelled", "expired"})
 
 
 async def job(call: Call, job_id: str) -> JobRecord | None:
-    """Give one job."""
+    """Return one job."""
     found = await seen(call, [job_id], shard_of(job_id, call.shards))
     return found[0] if found else None
 
@@ -66,7 +66,7 @@ async def attempts(call: Call, job_id: str, until: int | None, limit: int) -> li
 
 
 def _last_attempt(record: JobRecord) -> list[Attempt]:
-    """Give the attempt that stands in the job alone: it runs, or it succeeded."""
+    """Return the attempt that stands in the job alone: it runs, or it succeeded."""
     if record.state not in {JobState.RUNNING, JobState.SUCCEEDED}:
         return []
     return [
@@ -88,7 +88,7 @@ def _last_attempt(record: JobRecord) -> list[Attempt]:
 async def logs(
     call: Call, job_id: str, tenant: str | None, after: tuple[int, int] | None, limit: int
 ) -> list[LogPiece]:
-    """Give pieces of a job's log behind a place."""
+    """Return pieces of a job's log behind a place."""
     if texts.is_nobody(tenant):
         return []
     found: list[LogPiece] = []

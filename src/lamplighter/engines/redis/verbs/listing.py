@@ -163,7 +163,7 @@ class _Kind(Protocol):
         ...
 
     def asked(self, place: Place) -> tuple[Argument, ...]:
-        """Give a place as the script wants it."""
+        """Return a place as the script wants it."""
         ...
 
     def read(self, said: Sequence[Any], shard: int) -> _Look:
@@ -311,7 +311,7 @@ def filter_text(which: Filter) -> str:
 
 
 def _wanted(names: Sequence[str]) -> list[str] | None:
-    """Give the names that something in a store can have. All others are the name of nothing."""
+    """Return the names that something in a store can have. All others are the name of nothing."""
     return [name for name in names if clean(name) == name] if names else None
 
 

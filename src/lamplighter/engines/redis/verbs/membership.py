@@ -34,7 +34,7 @@ async def join(call: Call, worker: NewWorker) -> Beat:
 
 
 def _version(known: TypeInfo) -> tuple[Argument, Argument]:
-    """Give the name of a version of a type, and what is told about it."""
+    """Return the name of a version of a type, and what is told about it."""
     told = {
         "queue": known.queue,
         "schema": texts.clean(known.schema),
@@ -108,7 +108,7 @@ def _seat(row: Sequence[Any]) -> tuple[int, tuple[str, ...]]:
 
 
 def _known(row: Sequence[Any], now: int) -> list[str]:
-    """Give the versions that a worker knows, unless it is dead."""
+    """Return the versions that a worker knows, unless it is dead."""
     return _versions(row[5]) if now - int(row[1]) < DEAD_MS else []
 
 

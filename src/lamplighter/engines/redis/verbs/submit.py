@@ -80,7 +80,7 @@ def _arguments(jobs: Sequence[NewJob]) -> list[Argument]:
 
 
 def _keys(jobs: Sequence[NewJob]) -> list[Argument]:
-    """Give the idempotency keys, each with the number of its job, its scope and its body."""
+    """Return the idempotency keys, each with the number of its job, its scope and its body."""
     keys: list[Argument] = []
     for place, job in enumerate(jobs, 1):
         if job.key is not None:
