@@ -39,9 +39,11 @@ NIGHTLY = "nightly"
 KEY = schedule_key("default", NIGHTLY)
 WAITS = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
 TRIGGER = """
-SELECT {s}.trigger(%s, 'queue_all', '{{default}}', '{{2}}', '{{work}}', '{{""}}',
-                   ARRAY[%s::uuid], NULL, '{{default}}', '{{1}}', '{{2}}', '{{}}', NULL, NULL, NULL,
-                   NULL, NULL, NULL, %s, %s, 'test')
+SELECT {s}.trigger(%s, 'queue_all',
+                   ROW('{{default}}', '{{2}}', '{{work}}', '{{""}}', ARRAY[%s::uuid], NULL,
+                       '{{default}}', '{{1}}', '{{2}}', '{{}}', NULL, NULL, NULL, NULL, NULL, NULL,
+                       %s)::{s}.job_batch,
+                   %s, 'test')
 """
 # Whatever is said of runs twice, once as a number and once as rows.
 MISCOUNTED = """
