@@ -11,7 +11,6 @@ import click
 
 from lamplighter import runtime
 from lamplighter.cli import output
-from lamplighter.port.values import COUNT_LIMIT
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -47,8 +46,8 @@ class Pace:
 class Tally:
     """Shows how many of about how many are done, now and then in a line beside the answer.
 
-    As a context it is a bar at a terminal, and says how far it came when it was stopped.
-    ``at_least``: the total was counted up to a limit, and there may be more.
+    ``at_least``: the total was counted up to a limit, and there may be more. As a context it is a
+    bar at a terminal, and says how far it came when it was stopped.
     """
 
     def __init__(self, total: int, word: str, *, at_least: bool = False) -> None:
@@ -61,7 +60,7 @@ class Tally:
 
     def __enter__(self) -> Self:
         # Where the count has ended before the jobs did, nobody knows how much is left.
-        if 0 < self._total < COUNT_LIMIT and sys.stderr.isatty():
+        if self._total and self._about == "about" and sys.stderr.isatty():
             self._bar = click.progressbar(length=self._total, file=sys.stderr).__enter__()
         return self
 
