@@ -13,7 +13,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lamplighter import runtime
 from lamplighter.server import problem
-from lamplighter.server.errors import HeadersTooLarge, TooBusy
+from lamplighter.server.errors import (
+    HeadersTooLarge,
+    HttpError,
+    MalformedRequest,
+    TooBusy,
+    UrlTooLong,
+)
 from lamplighter.server.joined import Joined
 
 log = logging.getLogger("lamplighter.server")
@@ -22,6 +28,8 @@ KEEP_ALIVE = 5
 """Seconds for which a connection without requests is kept."""
 HEAD = 128 * 1024
 """Bytes of a head that are read at all; the gate refuses much smaller ones with a reason."""
+LONGEST_URL = 65_535
+"""Bytes of a path and query that the parser can count; the gate refuses shorter ones."""
 AHEAD = 16
 """Requests that a connection may send before the first of them is answered."""
 SLOWEST_READER = 1024
@@ -70,14 +78,36 @@ class Connection(HttpToolsProtocol):
             self._refuse_head()
 
     def _refuse_head(self) -> None:
-        """Answer in place of the application, which will never see the request."""
-        told = problem.problem_of(
+        self._refuse(
             HeadersTooLarge(
                 f"the head of the request has more than {HEAD:,} bytes",
                 hint="leave out what is not needed; the setting `http_header_bytes` has the limit",
                 value=HEAD,
             )
         )
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer for what the parser refuses."""
+        length = len(getattr(self, "url", b""))
+        if length > LONGEST_URL:
+            self._refuse(
+                UrlTooLong(
+                    f"path and query have {length:,} bytes, of which {LONGEST_URL:,} can be read",
+                    hint="ask for less at once; the setting `http_url_bytes` has the limit",
+                    value=length,
+                )
+            )
+            return
+        self._refuse(
+            MalformedRequest(
+                "the request cannot be read as HTTP/1.1",
+                hint=f"send whole requests, and no more than {AHEAD} before their answers",
+            )
+        )
+
+    def _refuse(self, error: HttpError) -> None:
+        """Answer in place of the application, which will never see the request."""
+        told = problem.problem_of(error)
         body = msgspec.json.encode(told)
         head = f"HTTP/1.1 {told.status} {told.title}\r\ncontent-type: {problem.MEDIA_TYPE}\r\n"
         head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"

@@ -33,6 +33,12 @@ class MalformedBody(HttpError):
     code = "malformed-body"
 
 
+class MalformedRequest(HttpError):
+    """What was sent is not HTTP/1.1, or too much of it came ahead."""
+
+    code = "malformed-request"
+
+
 class InvalidQuery(HttpError):
     """A query parameter is unknown or cannot be used."""
 

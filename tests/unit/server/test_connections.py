@@ -93,7 +93,16 @@ def test_a_trailer_is_no_header(address):
 
 @pytest.mark.parametrize("text", [b"\0\0\0\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"HELLO\r\n\r\n"])
 def test_what_is_no_request_is_refused(address, text):
-    assert statuses(sent(address, text)) == [400]
+    said = sent(address, text)
+    assert statuses(said) == [400]
+    assert b"content-type: application/problem+json" in said
+    assert b'"code":"malformed-request"' in said
+
+
+def test_an_address_that_the_parser_cannot_count_is_too_long(address):
+    said = sent(address, b"GET /v1/jobs?status=" + b"x" * 65_535 + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert statuses(said) == [414]
+    assert b'"code":"url-too-long"' in said
 
 
 def test_who_asks_for_another_protocol_is_answered_in_this_one_and_not_logged(tmp_path):
