@@ -90,7 +90,7 @@ def test_a_terminal_shows_a_bar(clock, monkeypatch):
 def test_where_the_end_is_not_known_there_is_no_bar(clock, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    with Tally(10_000, "held") as tally:
+    with Tally(10_000, "held", at_least=True) as tally:
         clock.now += 10
         tally.add(12_000)
     assert terminal.getvalue() == "12,000 held\n"
